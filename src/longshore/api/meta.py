@@ -1,0 +1,50 @@
+"""What all objects have in common, and the one way in which a change of an object is told."""
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+
+class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Base of every API object: camel case outside, snake case inside.
+
+    The structs hold no cycles, so the garbage collector need not walk them.
+    """
+
+
+class ObjectMeta(ApiStruct):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    deletion_timestamp: str | None = None
+
+
+class ApiObject(ApiStruct):
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone of an object without a namespace."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+T = TypeVar("T")
+
+
+class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """One object became another: added when there is no old one, deleted when there is no new one."""
+
+    old: T | None
+    new: T | None
+
+    @property
+    def object(self) -> T:
+        """The newest version that is known."""
+        if self.new is not None:
+            return self.new
+        if self.old is None:
+            raise ValueError("a change without an object")
+        return self.old

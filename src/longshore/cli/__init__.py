@@ -1,0 +1,58 @@
+"""The command line: one file for each command, imported only when it is called."""
+
+import importlib
+import os
+import sys
+
+import click
+
+from longshore import __version__
+from longshore.errors import UserError
+
+# What `longshore --help` lists, without importing any of it.
+_COMMANDS = {
+    "demo": "Schedule pods on a simulated cluster, right here in the terminal.",
+    "dev": "Run a real local control plane for development and tests.",
+    "run": "Schedule the pods of a real cluster.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Loads `longshore.cli.NAME` when command NAME is called: `--help` must be quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"longshore.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"longshore.cli.{cmd_name}.command is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="longshore")
+def _longshore() -> None:
+    """A programmable Kubernetes scheduler.
+
+    Example: longshore demo
+    """
+
+
+def main() -> None:
+    """Run the command line: a `UserError` is one line on stderr and exit code 1."""
+    try:
+        _longshore.main(prog_name="longshore", standalone_mode=True)
+    except UserError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output has gone (`longshore … | head`): nothing is left to say, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
