@@ -1,10 +1,12 @@
 """What all objects have in common, and the one way in which a change of an object is told."""
 
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, dataclass_transform
 
 import msgspec
 
 
+# Tells type checkers what msgspec does anyway: subclasses are frozen too.
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """Base of every API object: camel case outside, snake case inside.
 
@@ -31,17 +33,17 @@ class ApiObject(ApiStruct):
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
+class Change(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
     """One object became another: added when there is no old one, deleted when there is no new one."""
 
-    old: T | None
-    new: T | None
+    old: T_co | None
+    new: T_co | None
 
     @property
-    def object(self) -> T:
+    def object(self) -> T_co:
         """The newest version that is known."""
         if self.new is not None:
             return self.new

@@ -1,0 +1,32 @@
+"""The engine: events and the time go in, effects come out, and nothing else happens.
+
+It opens no socket, reads no clock and never sleeps. A driver tells it what changed in the cluster, lets it
+decide, performs the effects and tells how they ended:
+
+    engine = Engine()
+    engine.receive(Change(old=None, new=node), now=0.0)
+    engine.receive(Change(old=None, new=pod), now=0.0)
+    for request in engine.advance(now=0.0):
+        outcome = perform(request.effect)
+        engine.receive(Done(request.id, outcome), now=0.1)
+"""
+
+from longshore.engine.effects import Bind, Effect, RecordEvent, Request, SetCondition
+from longshore.engine.engine import Engine
+from longshore.engine.events import Conflict, Done, Event, Failed, Gone, Outcome, Succeeded
+
+__all__ = [
+    "Bind",
+    "Conflict",
+    "Done",
+    "Effect",
+    "Engine",
+    "Event",
+    "Failed",
+    "Gone",
+    "Outcome",
+    "RecordEvent",
+    "Request",
+    "SetCondition",
+    "Succeeded",
+]

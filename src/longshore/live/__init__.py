@@ -1,0 +1,8 @@
+"""The driver of a real cluster: reflectors in, effects out, timers.
+
+`longshore.live.run.schedule` puts the parts together as `longshore run` does.
+"""
+
+from longshore.live.driver import Driver
+
+__all__ = ["Driver"]

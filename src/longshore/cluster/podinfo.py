@@ -1,0 +1,117 @@
+"""A pod with what it asks for, worked out once.
+
+Requests are counted as kube-scheduler counts them: containers run together with the sidecars, init containers
+one after the other beside the sidecars started before them, and the pod needs the larger of the two. Requests
+of the pod as a whole replace those of its containers, and the overhead of its runtime comes on top.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from longshore.api import Container, InvalidQuantity, Pod, ResourceRequirements
+from longshore.cluster.resources import column_amount, counted, thousandths
+
+# What a container that asks for no cpu or no memory is taken to use when nodes are scored, in thousandths.
+_ASSUMED_USE = {"cpu": 100, "memory": 200 * 2**20 * 1000}
+
+_Amounts = dict[str, int]
+
+
+class PodInfo(msgspec.Struct, frozen=True):
+    """What scheduling knows of a pod: plugins get this rather than the bare pod."""
+
+    pod: Pod
+    # Resource name to amount in the unit of its column; amounts of nothing are left out, `pods` is always 1.
+    requests: dict[str, int]
+    # cpu and memory as scoring sees them once the pod is on a node.
+    nonzero: tuple[int, int]
+    # The same, as scoring sees them for a pod that has no node yet: kube-scheduler 1.36 does not look at the
+    # requests of the pod as a whole there.
+    nonzero_incoming: tuple[int, int]
+    # Why the requests cannot be relied upon; such a pod is not scheduled. Empty for all that an API server
+    # sends.
+    problem: str = ""
+
+    @classmethod
+    def of(cls, pod: Pod) -> "PodInfo":
+        """What the pod asks for. A quantity that cannot be read counts as nothing, and is the problem."""
+        problems: list[str] = []
+        spec = pod.spec
+        containers = [
+            _amounts(_where("containers", c), c.resources.requests, problems) for c in spec.containers
+        ]
+        init = [
+            (
+                c.restart_policy == "Always",
+                _amounts(_where("initContainers", c), c.resources.requests, problems),
+            )
+            for c in spec.init_containers
+        ]
+        overhead = _amounts("spec.overhead", spec.overhead, problems)
+        whole = _whole_pod(spec.resources, problems)
+
+        total = _together(containers, init, {})
+        requests = _sum(total | whole, overhead)
+        # A pod with requests as a whole is taken to use no more than these, for the resources that have any.
+        missing = {r: use for r, use in _ASSUMED_USE.items() if r not in requests} if whole else _ASSUMED_USE
+        with_use = _sum(_together(containers, init, missing) | whole, overhead)
+        incoming = _sum(_together(containers, init, _ASSUMED_USE), overhead) if whole else with_use
+        return cls(
+            pod,
+            {"pods": 1} | {r: column_amount(r, a) for r, a in requests.items() if a > 0 and r != "pods"},
+            _cpu_and_memory(with_use),
+            _cpu_and_memory(incoming),
+            "; ".join(problems),
+        )
+
+
+def _where(field: str, container: Container) -> str:
+    return f"spec.{field}[{container.name}].resources.requests"
+
+
+def _amounts(where: str, quantities: Mapping[str, str], problems: list[str]) -> _Amounts:
+    amounts = {}
+    for resource, text in quantities.items():
+        if not counted(resource):
+            continue
+        try:
+            amounts[resource] = thousandths(text)
+        except InvalidQuantity as error:
+            problems.append(f"{where}.{resource}: {error}")
+    return amounts
+
+
+def _whole_pod(resources: ResourceRequirements | None, problems: list[str]) -> _Amounts:
+    if resources is None:
+        return {}
+    amounts = _amounts("spec.resources.requests", resources.requests, problems)
+    return {r: a for r, a in amounts.items() if r in ("cpu", "memory") or r.startswith("hugepages-")}
+
+
+def _together(containers: list[_Amounts], init: list[tuple[bool, _Amounts]], missing: _Amounts) -> _Amounts:
+    """The most that is in use at one time; `missing` stands in where a container names no amount."""
+    running: _Amounts = {}
+    for amounts in containers:
+        running = _sum(running, missing | amounts)
+    sidecars: _Amounts = {}
+    peak: _Amounts = {}
+    for is_sidecar, amounts in init:
+        starting = _sum(sidecars, missing | amounts)
+        if is_sidecar:
+            running = _sum(running, missing | amounts)
+            sidecars = starting
+        peak = _most(peak, starting)
+    return _most(running, peak)
+
+
+def _sum(a: _Amounts, b: _Amounts) -> _Amounts:
+    return a | {resource: a.get(resource, 0) + amount for resource, amount in b.items()}
+
+
+def _most(a: _Amounts, b: _Amounts) -> _Amounts:
+    return a | {resource: max(a.get(resource, 0), amount) for resource, amount in b.items()}
+
+
+def _cpu_and_memory(amounts: _Amounts) -> tuple[int, int]:
+    return column_amount("cpu", amounts.get("cpu", 0)), column_amount("memory", amounts.get("memory", 0))

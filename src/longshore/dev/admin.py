@@ -1,0 +1,123 @@
+"""The administrator's blocking side door to the API server, for readiness and set-up of a cluster.
+
+Deliberately not `longshore.kube`: the client under test must not be what arranges its own test, and set-up
+is called from plain functions, from running event loops and from threads alike.
+"""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from longshore.dev.keys import Pair
+
+_TIMEOUT_SECONDS = 30
+# More than this many connections gain nothing on the few cores of a developer's machine.
+_PARALLEL_CREATES = 4
+
+
+class RefusedError(Exception):
+    """The API server answered a request with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{message} (HTTP {status})")
+        self.status = status
+
+
+class Admin:
+    """Requests in the name of the cluster's administrator, by client certificate."""
+
+    def __init__(self, *, port: int, ca_file: Path, client: Pair) -> None:
+        self._port = port
+        self._tls = ssl.create_default_context(cafile=str(ca_file))
+        self._tls.load_cert_chain(client.public, client.private)
+
+    def ready(self) -> bool:
+        """Whether the API server says that it is ready; False while it cannot be reached."""
+        try:
+            self.request("GET", "/readyz")
+        except (RefusedError, OSError, http.client.HTTPException):
+            return False
+        return True
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such an object."""
+        try:
+            self.request("GET", path)
+        except RefusedError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> bytes:
+        """One request on a connection of its own."""
+        connection = self._connect()
+        try:
+            return _exchange(connection, method, path, body, content_type)
+        finally:
+            connection.close()
+
+    def apply(self, path: str, body: Mapping[str, Any]) -> None:
+        """Create the object, or make the existing one what the body says (server-side apply)."""
+        self.request(
+            "PATCH",
+            f"{path}?fieldManager=longshore-dev&force=true",
+            body,
+            content_type="application/apply-patch+yaml",
+        )
+
+    def create_all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> None:
+        """Create many objects of one kind over a few connections."""
+
+        def create(part: Sequence[Mapping[str, Any]]) -> None:
+            connection = self._connect()
+            try:
+                for body in part:
+                    _exchange(connection, "POST", path, body, "application/json")
+            finally:
+                connection.close()
+
+        parts = [bodies[start::_PARALLEL_CREATES] for start in range(_PARALLEL_CREATES)]
+        with ThreadPoolExecutor(_PARALLEL_CREATES) as pool:
+            list(pool.map(create, [part for part in parts if part]))
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self._port, context=self._tls, timeout=_TIMEOUT_SECONDS
+        )
+
+
+def _exchange(
+    connection: http.client.HTTPSConnection,
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None,
+    content_type: str,
+) -> bytes:
+    content = None if body is None else json.dumps(body).encode()
+    connection.request(
+        method, path, body=content, headers={"Content-Type": content_type, "Accept": "application/json"}
+    )
+    response = connection.getresponse()
+    answer = response.read()
+    if response.status >= 300:
+        raise RefusedError(response.status, _message(answer))
+    return answer
+
+
+def _message(answer: bytes) -> str:
+    try:
+        return str(json.loads(answer)["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.decode(errors="replace").strip()

@@ -1,0 +1,217 @@
+"""Clusters with a name, each owned by a supervisor of its own that outlives the command that started it.
+
+All that is known of one is the record that its supervisor keeps in the cluster's folder. Whether it runs
+is asked of the kernel, so a supervisor that was killed needs no clean-up to be seen as dead: what it left
+goes with the next `up` or `down` of that name.
+"""
+
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from longshore.dev.build import build
+from longshore.dev.cache import cache_folder, locked, private_folder, remove_folder, require_linux
+from longshore.dev.component import last_trouble
+from longshore.dev.owner import Owner
+from longshore.dev.progress import Progress
+from longshore.errors import UserError
+
+DEFAULT_NAME = "dev"
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_END_SECONDS = 10
+
+State = Literal["running", "degraded", "starting", "dead"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster is made of; the supervisor gets it as its argument."""
+
+    name: str
+    nodes: int
+    scheduler: bool
+    kwok: bool
+    controller_manager: bool
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """What the supervisor writes down about its cluster."""
+
+    options: Options
+    supervisor: Owner
+    created: float
+    programs: str
+    ready: bool = False
+    server: str = ""
+    components: dict[str, Owner] = {}
+    ended: list[str] = []
+
+    def write(self) -> None:
+        path = _record_file(self.options.name)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(msgspec.json.encode(self))
+        partial.rename(path)
+
+
+class Cluster:
+    """A named cluster as it is now."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.folder = folder_of(name)
+        self.record: Record | None = None
+        # There is none if the supervisor was killed before it could write one.
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            self.record = msgspec.json.decode(_record_file(name).read_bytes(), type=Record)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    @property
+    def state(self) -> State:
+        if self.record is None or not self.record.supervisor.alive:
+            return "dead"
+        if not self.record.ready:
+            return "starting"
+        return "degraded" if self.record.ended else "running"
+
+
+def clusters() -> list[Cluster]:
+    """Every named cluster, dead ones included."""
+    root = cache_folder() / "clusters"
+    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    return [Cluster(path.name) for path in folders]
+
+
+def find(name: str) -> Cluster:
+    """The cluster of that name, dead or alive."""
+    _require_valid(name)
+    if not folder_of(name).is_dir():
+        known = ", ".join(cluster.name for cluster in clusters()) or "none"
+        raise UserError(
+            f"no cluster named {name} (there are: {known}): start it with `longshore dev up --name {name}`"
+        )
+    return Cluster(name)
+
+
+def running(name: str) -> Cluster:
+    """The cluster of that name, which can be talked to."""
+    cluster = find(name)
+    if cluster.state in ("dead", "starting"):
+        raise UserError(f"cluster {name} is {cluster.state}: start it with `longshore dev up --name {name}`")
+    return cluster
+
+
+def up(options: Options, progress: Progress) -> Cluster:
+    """Start a cluster and leave its supervisor behind; returns when all of it is ready."""
+    require_linux()
+    name = options.name
+    _require_valid(name)
+    programs = build(progress)
+    with _reserved(name, progress):
+        if (state := Cluster(name).state) != "dead":
+            raise UserError(
+                f"cluster {name} is already {state}: use it with `longshore dev kubectl --name {name}`, "
+                f"end it with `longshore dev down --name {name}`, or choose another --name"
+            )
+        remove_folder(folder_of(name))
+        private_folder(folder_of(name))
+        _start_supervisor(options, programs)
+    return Cluster(name)
+
+
+def down(name: str, progress: Progress) -> Cluster:
+    """End a cluster and remove its folder; returns what it was before, when every process of it is gone."""
+    find(name)
+    with _reserved(name, progress):
+        cluster = find(name)
+        if cluster.record:
+            _end(cluster.record.supervisor, signal.SIGTERM)
+            for component in cluster.record.components.values():
+                _end(component, signal.SIGKILL)  # only if the supervisor could not do it
+        remove_folder(cluster.folder)
+    return cluster
+
+
+def folder_of(name: str) -> Path:
+    return cache_folder() / "clusters" / name
+
+
+def _record_file(name: str) -> Path:
+    return folder_of(name) / "cluster.json"
+
+
+def _require_valid(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"{name!r} is no name for a cluster: use up to 63 lower-case letters, digits and dashes, "
+            "as in my-cluster"
+        )
+
+
+def _reserved(name: str, progress: Progress) -> contextlib.AbstractContextManager[None]:
+    root = private_folder(cache_folder() / "clusters")
+    return locked(
+        root / f".{name}.lock",
+        waiting=lambda: progress.note(f"waiting for another command that starts or ends cluster {name}"),
+    )
+
+
+def _start_supervisor(options: Options, programs: Path) -> None:
+    log = folder_of(options.name) / "supervisor.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "longshore.dev.supervisor",
+                msgspec.json.encode(options).decode(),
+                str(programs),
+            ],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+    try:
+        # One line when it is ready or has failed, the end of the pipe when it died without a word.
+        answer = process.stdout.readline() if process.stdout else b""
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if not answer:
+        process.wait()
+        raise UserError(f"the supervisor ended at start: {last_trouble(log)}; log: {log}")
+    if error := msgspec.json.decode(answer)["error"]:
+        process.wait()
+        raise UserError(error)
+
+
+def _end(process: Owner, wish: signal.Signals) -> None:
+    """Ask the process to end, insist after a while, and wait until it has ended."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if not process.alive:  # its number belongs to another process now
+            return
+        signal.pidfd_send_signal(handle, wish)
+        if not select.select([handle], [], [], _END_SECONDS)[0]:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            select.select([handle], [], [], _END_SECONDS)
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(handle)

@@ -1,0 +1,308 @@
+"""A real control plane on this machine that ends when the process that started it does.
+
+The starting process owns every component. All state is one folder: certificates, kubeconfigs, logs, etcd's
+data. `longshore dev up` leaves a supervisor behind that holds one of these; a test process holds its own.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from longshore.dev import components, kubectl, scratch
+from longshore.dev.build import build
+from longshore.dev.cache import GIB, private_folder, remove_folder, require_linux, require_space
+from longshore.dev.component import Component
+from longshore.dev.nodes import node_object, not_usable
+from longshore.dev.ports import Port
+from longshore.errors import UserError
+
+_POLL_SECONDS = 0.05
+# Generous: a loaded machine may need long, and a component that ends is noticed at once.
+_SETTLE_SECONDS = 120
+_SECONDS_PER_NODE = 0.1
+# etcd sets 64 MiB aside for its log at once, and again as it fills.
+_CLUSTER_SPACE = GIB // 4
+_ROLES = "/apis/rbac.authorization.k8s.io/v1"
+_SERVER_HOSTS = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+_SERVER_ADDRESSES = ["127.0.0.1", "10.96.0.1"]
+
+
+class ControlPlane:
+    """A running cluster, begun with `ControlPlane.start()`. As a context manager it ends with the block."""
+
+    def __init__(
+        self, programs: Path, folder: Path, *, scheduler: bool, kwok: bool, controller_manager: bool
+    ) -> None:
+        try:
+            from longshore.dev.admin import Admin
+            from longshore.dev.certificates import Authority
+            from longshore.dev.kubeconfig import write_kubeconfig
+        except ModuleNotFoundError as error:
+            if error.name != "cryptography":
+                raise
+            raise UserError(
+                "longshore dev needs the package cryptography: pip install 'longshore[dev]'"
+            ) from error
+        self.folder = private_folder(folder)
+        self.kubeconfig = folder / "kubeconfig"
+        self._kubectl = programs / "kubectl"
+        self._nodes_made: dict[str, int] = {}
+        self._port = Port()
+        self.server = f"https://127.0.0.1:{self._port.number}"
+        authority = Authority(folder)
+        self.ca_file = authority.file
+        site = components.Site(
+            folder=folder,
+            programs=programs,
+            port=self._port.number,
+            ca_file=authority.file,
+            server=authority.server("kube-apiserver", hosts=_SERVER_HOSTS, addresses=_SERVER_ADDRESSES),
+            tokens=authority.signing_key("service-accounts"),
+        )
+
+        def identity(name: str, *, user: str, group: str | None = None) -> Path:
+            client = authority.client(name, user=user, group=group)
+            return write_kubeconfig(
+                folder / f"{name}.kubeconfig", server=self.server, ca_file=authority.file, client=client
+            )
+
+        admin = authority.client("admin", user="admin", group="system:masters")
+        write_kubeconfig(self.kubeconfig, server=self.server, ca_file=authority.file, client=admin)
+        self._admin = Admin(port=self._port.number, ca_file=authority.file, client=admin)
+
+        self.etcd = components.etcd(site)
+        self.api_server = components.api_server(
+            site, controller_manager=controller_manager, ready=self._admin.ready
+        )
+        self.controller_manager: Component | None = None
+        self.scheduler: Component | None = None
+        self.kwok: Component | None = None
+        if controller_manager:
+            config = identity("kube-controller-manager", user="system:kube-controller-manager")
+            self.controller_manager = components.controller_manager(site, config, kwok=kwok)
+        if scheduler:
+            config = identity("kube-scheduler", user="system:kube-scheduler")
+            self.scheduler = components.scheduler(site, config)
+        if kwok:
+            self.kwok = components.kwok(site, identity("kwok", user=components.KWOK_USER))
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        nodes: int = 3,
+        scheduler: bool = False,
+        kwok: bool = True,
+        controller_manager: bool = True,
+        folder: Path | None = None,
+    ) -> Self:
+        """Build what is missing, start everything, and return once the API server and the nodes are ready.
+
+        Without KWOK, nodes are created Ready and stay so, but pods bound to them do not run. Without the
+        controller manager there are no default service accounts, and nothing asks for them.
+        """
+        require_linux()
+        programs = build()
+        folder = folder or scratch.new_folder()
+        require_space(folder, _CLUSTER_SPACE, purpose="a cluster")
+        plane = cls(
+            programs,
+            folder,
+            scheduler=scheduler,
+            kwok=kwok,
+            controller_manager=controller_manager,
+        )
+        try:
+            plane._start_components()
+            if nodes:
+                plane.add_nodes(nodes)
+        except BaseException:
+            plane._end_processes()  # the folder stays: its logs tell what went wrong
+            raise
+        return plane
+
+    def stop(self) -> None:
+        """End every component and remove the cluster's folder."""
+        self._end_processes()
+        remove_folder(self.folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def components(self) -> list[Component]:
+        """What was started, in the order of its start."""
+        parts = [self.etcd, self.api_server, self.controller_manager, self.scheduler, self.kwok]
+        return [part for part in parts if part is not None]
+
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 - the name subprocess uses
+        """What our kubectl prints as the administrator; raises `KubectlError` with its complaint."""
+        return kubectl.run(self._kubectl, self.kubeconfig, arguments, stdin=input)
+
+    def apply(self, manifest: str | Path) -> None:
+        """Apply a manifest, given as text or as the path of a file or folder."""
+        apply = ("apply", "--server-side", "--force-conflicts", "-f")
+        if isinstance(manifest, Path):
+            self.kubectl(*apply, str(manifest))
+        else:
+            self.kubectl(*apply, "-", input=manifest)
+
+    def add_nodes(
+        self,
+        count: int,
+        *,
+        cpu: str = "8",
+        memory: str = "32Gi",
+        pods: str = "110",
+        prefix: str = "node-",
+        labels: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Create nodes, wait until they are Ready, and return their names, numbered on from the last call."""
+        first = self._nodes_made.get(prefix, 0)
+        self._nodes_made[prefix] = first + count
+        names = [f"{prefix}{number}" for number in range(first, first + count)]
+        objects = [
+            node_object(name, cpu=cpu, memory=memory, pods=pods, labels=labels or {}, ready=self.kwok is None)
+            for name in names
+        ]
+        self._admin.create_all("/api/v1/nodes", objects)
+        self._wait(
+            lambda: not not_usable(names, self._admin.request("GET", "/api/v1/nodes?resourceVersion=0")),
+            what=f"{count} nodes to be Ready",
+            seconds=_SETTLE_SECONDS + count * _SECONDS_PER_NODE,
+        )
+        return names
+
+    def service_account(
+        self,
+        name: str,
+        *,
+        namespace: str = "default",
+        rules: Sequence[Mapping[str, Any]] | None = None,
+        cluster_role: str | None = None,
+    ) -> Path:
+        """A kubeconfig for a service account with exactly these rights (none if none are given).
+
+        `rules` are those of a ClusterRole made for it; `cluster_role` names an existing one.
+        """
+        self._admin.apply(
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}",
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": name, "namespace": namespace},
+            },
+        )
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        full_name = f"{namespace}:{name}"
+        if rules is not None:
+            self._grant(full_name, rules, subject)
+        if cluster_role is not None:
+            self._bind_role(f"{full_name}:{cluster_role}", cluster_role, subject)
+        from longshore.dev.kubeconfig import write_kubeconfig
+
+        return write_kubeconfig(
+            self.folder / f"{namespace}.{name}.kubeconfig",
+            server=self.server,
+            ca_file=self.ca_file,
+            token=self.token(namespace, name),
+        )
+
+    def token(self, namespace: str, name: str, *, seconds: int = 24 * 3600) -> str:
+        """A token of the service account; the API server gives none for less than 600 seconds."""
+        answer = self._admin.request(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {"expirationSeconds": seconds},
+            },
+        )
+        return str(msgspec.json.decode(answer)["status"]["token"])
+
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace and wait until pods can be created in it."""
+        self._admin.request(
+            "POST",
+            "/api/v1/namespaces",
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        )
+        if self.controller_manager:
+            self._wait_for_default_account(name)
+
+    def delete_namespace(self, name: str) -> None:
+        """Begin to delete a namespace, without waiting for its end."""
+        self._admin.request("DELETE", f"/api/v1/namespaces/{name}")
+
+    def _start_components(self) -> None:
+        self.etcd.start()
+        self.api_server.start()
+        self._wait(self._admin.ready, what="the API server to be ready")
+        for component in (self.controller_manager, self.scheduler):
+            if component:
+                component.start()
+        if self.kwok:
+            subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": components.KWOK_USER}
+            self._grant(components.KWOK_USER, components.KWOK_RULES, subject)
+            self.kwok.start()
+        if self.controller_manager:
+            self._wait_for_default_account("default")
+
+    def _grant(self, role: str, rules: Sequence[Mapping[str, Any]], subject: Mapping[str, str]) -> None:
+        self._admin.apply(
+            f"{_ROLES}/clusterroles/{role}",
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRole",
+                "metadata": {"name": role},
+                "rules": list(rules),
+            },
+        )
+        self._bind_role(role, role, subject)
+
+    def _bind_role(self, name: str, role: str, subject: Mapping[str, str]) -> None:
+        self._admin.apply(
+            f"{_ROLES}/clusterrolebindings/{name}",
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [subject],
+            },
+        )
+
+    def _wait_for_default_account(self, namespace: str) -> None:
+        self._wait(
+            lambda: self._admin.exists(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"),
+            what=f"the default service account of namespace {namespace}",
+        )
+
+    def _wait(self, condition: Callable[[], bool], *, what: str, seconds: float = _SETTLE_SECONDS) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            asked = time.monotonic()
+            if condition():
+                return
+            for component in self.components:
+                component.require_running()
+            if time.monotonic() > deadline:
+                raise UserError(f"waited {seconds:.0f} s for {what}; logs: {self.folder}/*.log")
+            # Asking must not become the load that it waits for: thousands of nodes are megabytes an answer.
+            time.sleep(max(_POLL_SECONDS, 5 * (time.monotonic() - asked)))
+
+    def _end_processes(self) -> None:
+        # The API server first: the others would fill their logs with its absence.
+        for component in reversed(self.components):
+            component.kill()
+        self._port.release()

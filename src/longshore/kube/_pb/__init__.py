@@ -1,0 +1,1 @@
+"""Generated from proto/kubernetes.proto by `make proto`."""

@@ -1,0 +1,146 @@
+"""How objects travel: the frames of a watch, the pages of a list, and the JSON form of both.
+
+A codec turns bytes into the slim structs of `longshore.api`. JSON serves every resource, custom ones
+included; protobuf (in `protobuf.py`) serves the core types at half the cost for the server.
+"""
+
+from collections.abc import Iterator
+from typing import Generic, Literal, Protocol, TypeVar
+
+import msgspec
+
+from longshore.api.meta import ApiObject
+from longshore.kube.errors import Status
+
+T = TypeVar("T", bound=ApiObject)
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Undecodable(Exception):  # noqa: N818 - it says what happened
+    """Bytes that are not the object they should be."""
+
+
+class Page(msgspec.Struct, Generic[T]):
+    """One page of a list; `continue_token` is empty on the last."""
+
+    items: list[T]
+    undecodable: list[str]
+    resource_version: str
+    continue_token: str
+
+
+class Bookmark(msgspec.Struct):
+    """Nothing changed up to this version; the end of the initial events is marked."""
+
+    resource_version: str
+    initial_events_end: bool
+
+
+class Broken(msgspec.Struct):
+    """An object that could not be decoded; what could be read of its metadata says which one it is."""
+
+    key: str
+    resource_version: str
+    message: str
+
+
+WatchKind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+
+
+class Codec(Protocol[T]):
+    """Bytes to objects, for one resource."""
+
+    accept_list: str
+    accept_watch: str
+
+    def page(self, body: bytes) -> Page[T]: ...
+
+    def frames(self, buffer: bytearray) -> Iterator[bytes]:
+        """Take the complete frames of a watch out of the buffer."""
+
+    def event(self, frame: bytes) -> tuple[str, T | Bookmark | Status | Broken]:
+        """The kind of a watch event and what it carries; raises `Undecodable` on rubbish."""
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class _WatchEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta = msgspec.field(default_factory=_BookmarkMeta)
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+_decode_event = msgspec.json.Decoder(_WatchEvent).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_decode_status = msgspec.json.Decoder(Status).decode
+_decode_bare = msgspec.json.Decoder(ApiObject).decode
+
+
+class JsonCodec(Generic[T]):
+    """Any resource, decoded straight into the given struct."""
+
+    accept_list = "application/json"
+    accept_watch = "application/json"
+
+    def __init__(self, type_: type[T]) -> None:
+        self._decode = msgspec.json.Decoder(type_).decode
+
+    def page(self, body: bytes) -> Page[T]:
+        try:
+            listed = _decode_list(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Undecodable(f"not a list of objects: {error}") from error
+        page = Page[T]([], [], listed.metadata.resource_version, listed.metadata.continue_)
+        for raw in listed.items or ():
+            item = self._object(raw)
+            if isinstance(item, Broken):
+                page.undecodable.append(f"{item.key}: {item.message}")
+            else:
+                page.items.append(item)
+        return page
+
+    def frames(self, buffer: bytearray) -> Iterator[bytes]:
+        end = buffer.rfind(b"\n")
+        if end < 0:
+            return iter(())
+        lines = bytes(buffer[:end]).split(b"\n")
+        del buffer[: end + 1]
+        return (line for line in lines if line)
+
+    def event(self, frame: bytes) -> tuple[str, T | Bookmark | Status | Broken]:
+        try:
+            event = _decode_event(frame)
+            if event.type == "BOOKMARK":
+                meta = _decode_bookmark(event.object).metadata
+                ended = meta.annotations.get(INITIAL_EVENTS_END) == "true"
+                return event.type, Bookmark(meta.resource_version, ended)
+            if event.type == "ERROR":
+                return event.type, _decode_status(event.object)
+            return event.type, self._object(event.object)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Undecodable(f"not a watch event: {error}") from error
+
+    def _object(self, raw: msgspec.Raw) -> T | Broken:
+        try:
+            return self._decode(raw)
+        except msgspec.ValidationError as error:
+            bare = _decode_bare(raw)
+            return Broken(bare.key, bare.metadata.resource_version, str(error))

@@ -1,0 +1,54 @@
+"""What can go wrong between us and the API server."""
+
+import msgspec
+
+
+class ApiError(Exception):
+    """The API server answered, and the answer is no."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{message} ({status} {reason})" if reason else f"{message} ({status})")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+class ConnectionFailed(Exception):  # noqa: N818 - it says what happened
+    """No answer came: refused, reset, cut off or timed out.
+
+    When `sent` is true the request may have reached the server, so a write may have landed.
+    """
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class StatusDetails(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+
+
+class Status(msgspec.Struct, rename="camel"):
+    """The `Status` object that the API server sends in place of an answer."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails | None = None
+
+    def error(self) -> ApiError:
+        retry_after = self.details.retry_after_seconds if self.details else 0
+        return ApiError(self.code, self.reason, self.message, float(retry_after) if retry_after else None)
+
+
+def api_error(status: int, body: bytes, retry_after: str | None) -> ApiError:
+    """The error that an HTTP answer means, whatever its body turns out to be."""
+    try:
+        answer = msgspec.json.decode(body, type=Status)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Not from the API server itself, but from something in front of it.
+        text = body[:200].decode(errors="replace").strip().partition("\n")[0]
+        answer = Status(message=text or "no explanation given")
+    wait = float(retry_after) if retry_after is not None and retry_after.isdigit() else answer.error().retry_after
+    return ApiError(status, answer.reason, answer.message, wait)

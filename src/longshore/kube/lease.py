@@ -1,0 +1,233 @@
+"""Leader election by a Lease, in a thread and an event loop of its own.
+
+    elector = LeaderElector(lambda: Client(load()), namespace="kube-system", name="longshore", identity=...,
+                            on_started_leading=..., on_stopped_leading=...)
+    elector.start()
+
+Renewal goes on however long the scheduler's own loop is busy, and `holds_lease` tells before each bind
+whether we may still act. A lease once lost is not sought again: the process ends, its successor starts anew.
+"""
+
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+import structlog
+
+from longshore.errors import UserError
+from longshore.kube.election import Election, Over, Read, Record, Timing, Wait, Write
+from longshore.kube.errors import ApiError, ConnectionFailed
+
+log = structlog.get_logger()
+
+
+class LeaseClient(Protocol):
+    """What the election needs of a client."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as the client has it
+    ) -> bytes: ...
+
+
+class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(msgspec.Struct, rename="camel"):
+    """The object, with all of its metadata: a write must not take away what others put there."""
+
+    metadata: dict[str, Any]
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+    @property
+    def record(self) -> Record:
+        return Record(
+            version=self.metadata["resourceVersion"],
+            holder=self.spec.holder_identity or "",
+            duration=float(self.spec.lease_duration_seconds or 0),
+            transitions=self.spec.lease_transitions or 0,
+        )
+
+
+def boot_time() -> float:
+    """Monotonic seconds that also pass while the machine sleeps, for others may take the lease meanwhile."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class LeaderElector:
+    """A candidate for one lease. The identity must be that of this process alone.
+
+    The callbacks are called from the elector's thread and have to be quick. `on_stopped_leading` is called
+    once, when the election ends otherwise than by `stop`: the lease was lost, or the elector failed.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[LeaseClient]],
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        on_started_leading: Callable[[], None],
+        on_stopped_leading: Callable[[], None],
+    ) -> None:
+        if not identity:
+            raise UserError("the identity of a candidate for the lease is empty: give each process its own")
+        self._timing = Timing(
+            lease_duration=lease_duration, renew_deadline=renew_deadline, retry_period=retry_period
+        )
+        self._connect = connect
+        self._namespace = namespace
+        self._name = name
+        self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._on_started_leading = on_started_leading
+        self._on_stopped_leading = on_stopped_leading
+        self._election = Election(identity, self._timing)
+        self._lease: Lease | None = None
+        self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+        self._stop_called = False
+        # Written by the elector's thread, read by any: a number is replaced whole.
+        self._held_until = -math.inf
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, args=(self._loop,), name="lease", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop holding the lease now and give it back; waits for that, but not for long."""
+        self._stop_called = True
+        if self._loop is None or self._thread is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the election is over already
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        if self._thread is not threading.current_thread():
+            # A request under way, then the release, each within the limit; one more for a busy machine.
+            self._thread.join(3 * self._timing.request_limit)
+
+    def holds_lease(self) -> bool:
+        """Whether the last renewal, counted from before it was sent, is younger than the renew deadline.
+
+        Others wait for the whole lease duration, which is longer: what is sent on a yes of this method has
+        the difference to arrive.
+        """
+        return boot_time() < self._held_until and not self._stop_called
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(self._elect())
+        except Exception:
+            self._log.exception("leader election failed")
+        finally:
+            self._held_until = -math.inf
+            if not self._stop_called:
+                self._on_stopped_leading()
+
+    async def _elect(self) -> None:
+        leading = False
+        release_by = math.inf
+        async with self._connect() as client:
+            while boot_time() < release_by:
+                now = boot_time()
+                if self._stopping.is_set() and release_by == math.inf:
+                    self._election.release(now=now)
+                    release_by = now + self._timing.request_limit
+                match self._election.next(now):
+                    case Over():
+                        break
+                    case Wait(until):
+                        await self._pause(min(until, release_by) - now)
+                    case Read() | Write() as step:
+                        await self._take(client, step)
+                self._held_until = self._election.held_until
+                if self._election.leads and not leading:
+                    leading = True
+                    self._log.info("leading")
+                    if not self._stop_called:
+                        self._on_started_leading()
+        self._log.info("stopped" if self._stop_called else "lease lost")
+
+    async def _pause(self, seconds: float) -> None:
+        if self._stopping.is_set():
+            await asyncio.sleep(seconds)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    async def _take(self, client: LeaseClient, step: Read | Write) -> None:
+        election = self._election
+        sent = boot_time()
+        limit = self._timing.request_limit
+        if election.holds(sent):
+            limit = min(limit, election.held_until - sent)
+        try:
+            # The client limits the exchange, but fetching credentials comes before it.
+            async with asyncio.timeout(limit):
+                answer = await self._send(client, step, limit)
+            lease = msgspec.json.decode(answer, type=Lease)
+        except ApiError as error:
+            if error.status == 404 and isinstance(step, Read):
+                election.observed(None, now=boot_time())
+                return
+            self._tell_failure(step, error)
+            election.failed(sent=sent, now=boot_time())
+        except (ConnectionFailed, TimeoutError, UserError, msgspec.DecodeError) as error:
+            self._tell_failure(step, error)
+            election.failed(sent=sent, now=boot_time())
+        else:
+            self._lease = lease
+            if isinstance(step, Read):
+                election.observed(lease.record, now=boot_time())
+            else:
+                election.written(lease.record, sent=sent, now=boot_time())
+
+    def _tell_failure(self, step: Read | Write, error: Exception) -> None:
+        doing = "reading" if isinstance(step, Read) else "writing"
+        reason = str(error) or type(error).__name__
+        self._log.warning(f"{doing} the lease failed", reason=reason, leading=self._election.leads)
+
+    async def _send(self, client: LeaseClient, step: Read | Write, limit: float) -> bytes:
+        path = f"{self._folder}/{self._name}"
+        if isinstance(step, Read):
+            return await client.request("GET", path, timeout=limit)
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        spec = LeaseSpec(
+            holder_identity=step.holder,
+            lease_duration_seconds=step.duration,
+            acquire_time=now,
+            renew_time=now,
+            lease_transitions=step.transitions,
+        )
+        if step.version is None or self._lease is None:
+            lease = Lease(metadata={"name": self._name, "namespace": self._namespace}, spec=spec)
+            return await client.request("POST", self._folder, body=msgspec.json.encode(lease), timeout=limit)
+        if not step.acquires:
+            spec.acquire_time = self._lease.spec.acquire_time
+        lease = Lease(metadata=self._lease.metadata | {"resourceVersion": step.version}, spec=spec)
+        return await client.request("PUT", path, body=msgspec.json.encode(lease), timeout=limit)

@@ -1,0 +1,170 @@
+"""Events for people, through events.k8s.io/v1, with repeated ones counted rather than written again.
+
+The same thing said about the same object within a few minutes becomes one event with a series. Its count is
+written at the first repetition and then each time it has doubled, so a pod that fails for an hour costs a
+handful of writes.
+"""
+
+import asyncio
+import os
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from longshore.api.meta import ApiObject
+from longshore.kube.codec import JsonCodec
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.resources import Resource
+from longshore.kube.writer import Writer
+
+log = structlog.get_logger()
+
+EVENTS = Resource(group="events.k8s.io", plural="events", codec=JsonCodec(ApiObject))
+
+# A series ends when nothing was said for this long, as with Kubernetes' own recorder.
+_SERIES_SECONDS = 360.0
+_MAX_SERIES = 4096
+_MAX_PENDING = 20_000
+_MAX_NAME = 253
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """What is told: about which object, and in which words."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+class _Series(msgspec.Struct):
+    event_name: str
+    count: int
+    written: int
+    last: float
+    lock: asyncio.Lock
+
+
+class EventRecorder:
+    """Writes events in the background of whatever else is done; it never raises and never blocks."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        *,
+        controller: str,
+        instance: str | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.dropped = 0
+        self._writer = writer
+        self._controller = controller
+        self._instance = (instance or f"{controller}-{socket.gethostname()}")[:128]
+        self._wall_clock = wall_clock
+        self._series: OrderedDict[Happening, _Series] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sequence = 0
+        self._failure = ""
+
+    def record(self, happening: Happening) -> None:
+        """Have the event written. When far too many wait already, it is dropped and counted."""
+        if len(self._tasks) >= _MAX_PENDING:
+            self.dropped += 1
+            return
+        now = asyncio.get_running_loop().time()
+        series = self._series.get(happening)
+        if series is not None and now - series.last < _SERIES_SECONDS:
+            series.count += 1
+            series.last = now
+            self._series.move_to_end(happening)
+            if series.count < 2 * series.written:
+                return
+            # What is written is the count of that moment, so a later repetition is not ahead of it.
+            series.written = series.count
+        else:
+            series = self._series[happening] = _Series(self._name(happening), 1, 1, now, asyncio.Lock())
+            if len(self._series) > _MAX_SERIES:
+                self._series.popitem(last=False)
+        task = asyncio.create_task(self._write(happening, series, series.count))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def flush(self) -> None:
+        """Wait for the events under way, then write the counts that were held back."""
+        await asyncio.gather(*self._tasks)
+        behind = [(h, s) for h, s in self._series.items() if s.count > s.written]
+        await asyncio.gather(*(self._write(happening, series, series.count) for happening, series in behind))
+        for _, series in behind:
+            series.written = series.count
+
+    def _name(self, happening: Happening) -> str:
+        self._sequence += 1
+        suffix = f".{int(self._wall_clock().timestamp() * 1e6):x}.{os.getpid():x}.{self._sequence:x}"
+        return happening.name[: _MAX_NAME - len(suffix)] + suffix
+
+    async def _write(self, happening: Happening, series: _Series, count: int) -> None:
+        try:
+            async with series.lock:  # A repetition is written after the event itself.
+                if count == 1:
+                    await self._create(happening, series)
+                else:
+                    await self._count(happening, series, count)
+            self._failure = ""
+        except (ApiError, ConnectionFailed) as error:
+            self.dropped += 1
+            if str(error) != self._failure:  # One line, not one for each pod.
+                self._failure = str(error)
+                log.warning("events cannot be written", reason=str(error))
+
+    async def _create(self, happening: Happening, series: _Series) -> None:
+        await self._writer.create(EVENTS, _namespace(happening), self._body(happening, series.event_name))
+
+    async def _count(self, happening: Happening, series: _Series, count: int) -> None:
+        body = {"series": {"count": count, "lastObservedTime": self._timestamp()}}
+        try:
+            await self._writer.patch(EVENTS, _namespace(happening), series.event_name, body)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            # The event has expired, or was never written: begin again.
+            series.event_name = self._name(happening)
+            await self._create(happening, series)
+
+    def _body(self, happening: Happening, name: str) -> dict[str, Any]:
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": _namespace(happening)},
+            "eventTime": self._timestamp(),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "action": happening.action,
+            "reason": happening.reason,
+            "regarding": {
+                "apiVersion": happening.api_version,
+                "kind": happening.kind,
+                "namespace": happening.namespace,
+                "name": happening.name,
+                "uid": happening.uid,
+            },
+            "note": happening.note,
+            "type": happening.type,
+        }
+
+    def _timestamp(self) -> str:
+        return self._wall_clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _namespace(happening: Happening) -> str:
+    """Events about objects without a namespace live in `default`."""
+    return happening.namespace or "default"

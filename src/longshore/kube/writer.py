@@ -1,0 +1,300 @@
+"""Writes to the API server, each of which lands once.
+
+When an answer is lost (the connection broke, the server failed half-way) nobody knows whether the write
+landed. It is then never repeated blindly: the object is read, and what is found there decides.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from longshore.engine.events import Conflict, Failed, Gone, Outcome, Succeeded
+from longshore.kube.backoff import Backoff
+from longshore.kube.errors import ApiError, ConnectionFailed, api_error
+from longshore.kube.pool import Answer
+from longshore.kube.resources import PODS, Resource
+
+JsonObject = dict[str, Any]
+
+FIELD_MANAGER = "longshore"
+# Long enough for an API server to be restarted, short enough for a pod to be tried on another node.
+_GIVE_UP_AFTER = 60.0
+
+
+class Patch(Enum):
+    """How a patch is to be read: the media type of each kind."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Transport(Protocol):
+    """Something that carries one request to the API server: `Pool`, or a double in a test."""
+
+    async def send(
+        self, method: str, target: str, body: bytes = b"", *, content_type: str = ..., timeout: float = ...
+    ) -> Answer: ...
+
+
+class _Landed(Enum):
+    YES = 1
+    NO = 2
+    OTHER = 3  # The object is there, but it is not as we would have left it.
+
+
+# Reads the object and says whether our write is in it, with the object as found.
+_Look = Callable[[], Awaitable[tuple[_Landed, bytes]]]
+
+
+class _ObjectMeta(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _BoundPod(msgspec.Struct):
+    metadata: _ObjectMeta
+    spec: _PodSpec
+
+
+class Writer:
+    """Create, update, patch, delete and bind, at most `concurrency` at a time."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        concurrency: int = 48,
+        timeout: float = 10.0,
+        give_up_after: float = _GIVE_UP_AFTER,
+    ) -> None:
+        self._transport = transport
+        self._slots = asyncio.Semaphore(concurrency)
+        self._timeout = timeout
+        self._give_up_after = give_up_after
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> Outcome:
+        """Assign a pod to a node, if it is still the pod of this UID and nobody else was faster."""
+        body = msgspec.json.encode(
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": name, "namespace": namespace, "uid": uid},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+            }
+        )
+        path = PODS.path(namespace=namespace, name=name)
+
+        async def look() -> tuple[_Landed, bytes]:
+            pod = msgspec.json.decode(await self._read(path), type=_BoundPod)
+            if pod.metadata.uid != uid or pod.spec.node_name not in ("", node):
+                return _Landed.OTHER, b""
+            return (_Landed.YES if pod.spec.node_name else _Landed.NO), b""
+
+        try:
+            await self._write("POST", f"{path}/binding", body, look=look)
+        except ApiError as error:
+            if error.status == 404:
+                return Gone(error.message)
+            if error.status == 409:
+                return Conflict(error.message)
+            return Failed(str(error))
+        except ConnectionFailed as error:
+            return Failed(str(error))
+        return Succeeded()
+
+    async def create(self, resource: Resource[Any], namespace: str, body: JsonObject) -> bytes:
+        """Create an object; with `generateName` a lost answer cannot be recognised and is raised."""
+        name = body["metadata"].get("name")
+        path = resource.path(namespace=namespace)
+        look = self._finds(f"{path}/{quote(name)}", body) if name else None
+        return await self._write("POST", path, msgspec.json.encode(body), look=look)
+
+    async def update(
+        self, resource: Resource[Any], namespace: str, name: str, body: JsonObject, *, subresource: str = ""
+    ) -> bytes:
+        """Replace an object; the `resourceVersion` in it guards against changes made meanwhile."""
+        path = resource.path(namespace=namespace, name=name)
+        version = body["metadata"].get("resourceVersion")
+        look = self._finds(path, body, unchanged_at=version)
+        target = f"{path}/{subresource}" if subresource else path
+        return await self._write("PUT", target, msgspec.json.encode(body), look=look)
+
+    async def patch(
+        self,
+        resource: Resource[Any],
+        namespace: str,
+        name: str,
+        patch: JsonObject | list[JsonObject],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        force: bool = False,
+    ) -> bytes:
+        """Change a part of an object. A JSON patch is not repeated: its lost answer is raised."""
+        path = resource.path(namespace=namespace, name=name)
+        params = {"fieldManager": FIELD_MANAGER}
+        if kind is Patch.APPLY and force:
+            params["force"] = "true"
+        target = f"{path}/{subresource}" if subresource else path
+        look = self._finds(path, patch, may_repeat=True) if isinstance(patch, dict) else None
+        return await self._write(
+            "PATCH",
+            f"{target}?{urlencode(params)}",
+            msgspec.json.encode(patch),
+            content_type=kind.value,
+            look=look,
+        )
+
+    async def delete(self, resource: Resource[Any], namespace: str, name: str, *, uid: str = "") -> None:
+        """Delete an object, if it is still the one of this UID; one that is gone already is fine."""
+        path = resource.path(namespace=namespace, name=name)
+        body: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+
+        async def look() -> tuple[_Landed, bytes]:
+            meta = msgspec.json.decode(await self._read(path), type=_Bare).metadata
+            ended = meta.deletion_timestamp is not None or bool(uid and meta.uid != uid)
+            return (_Landed.YES if ended else _Landed.NO), b""
+
+        try:
+            await self._write("DELETE", path, msgspec.json.encode(body), look=look)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def _read(self, path: str) -> bytes:
+        answer = await self._transport.send("GET", path, timeout=self._timeout)
+        if answer.status >= 300:
+            raise api_error(answer.status, answer.body, answer.retry_after)
+        return answer.body
+
+    def _finds(
+        self,
+        path: str,
+        sent: JsonObject,
+        *,
+        unchanged_at: str | None = None,
+        may_repeat: bool = False,
+    ) -> _Look:
+        """Look whether the object at the path has all that was sent."""
+
+        async def look() -> tuple[_Landed, bytes]:
+            try:
+                body = await self._read(path)
+            except ApiError as error:
+                if error.status == 404 and not may_repeat and unchanged_at is None:
+                    return _Landed.NO, b""
+                raise
+            found = msgspec.json.decode(body)
+            if unchanged_at is not None and found["metadata"].get("resourceVersion") == unchanged_at:
+                return _Landed.NO, b""
+            if contains(found, sent):
+                return _Landed.YES, body
+            return (_Landed.NO if may_repeat else _Landed.OTHER), b""
+
+        return look
+
+    async def _write(
+        self,
+        method: str,
+        target: str,
+        body: bytes,
+        *,
+        content_type: str = "application/json",
+        look: _Look | None,
+    ) -> bytes:
+        """Send until there is an answer, looking before each repetition that might be a second landing."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + self._give_up_after
+        backoff = Backoff(first=0.1, most=5.0)
+        uncertain = False
+        async with self._slots:
+            while True:
+                try:
+                    answer = await self._transport.send(
+                        method, target, body, content_type=content_type, timeout=self._timeout
+                    )
+                    if answer.status < 300:
+                        return answer.body
+                    error: ApiError | ConnectionFailed = api_error(
+                        answer.status, answer.body, answer.retry_after
+                    )
+                except ConnectionFailed as failure:
+                    error = failure
+                if not _passing(error) and not (uncertain and _may_be_our_own(error)):
+                    raise error
+                uncertain = uncertain or _may_have_landed(error)
+                if uncertain and look is None:
+                    raise error
+                wait = backoff.wait(error.retry_after if isinstance(error, ApiError) else None)
+                if loop.time() + wait > give_up_at:
+                    raise error
+                if _passing(error):
+                    await asyncio.sleep(wait)
+                if uncertain and look is not None:
+                    landed, found = await self._verdict(look, give_up_at)
+                    if landed is _Landed.YES:
+                        return found
+                    if landed is _Landed.OTHER or not _passing(error):
+                        raise error if isinstance(error, ApiError) else _someone_else(target)
+
+    async def _verdict(self, look: _Look, give_up_at: float) -> tuple[_Landed, bytes]:
+        """Look until the server answers."""
+        backoff = Backoff(first=0.1, most=5.0)
+        while True:
+            try:
+                return await look()
+            except (ApiError, ConnectionFailed) as error:
+                wait = backoff.wait(error.retry_after if isinstance(error, ApiError) else None)
+                if not _passing(error) or asyncio.get_running_loop().time() + wait > give_up_at:
+                    raise
+            await asyncio.sleep(wait)
+
+
+class _Bare(msgspec.Struct):
+    metadata: _ObjectMeta
+
+
+def _passing(error: ApiError | ConnectionFailed) -> bool:
+    """Worth another try: no connection, too busy, or broken for the moment."""
+    return isinstance(error, ConnectionFailed) or error.status == 429 or error.status >= 500
+
+
+def _may_have_landed(error: ApiError | ConnectionFailed) -> bool:
+    return error.sent if isinstance(error, ConnectionFailed) else error.status >= 500
+
+
+def _may_be_our_own(error: ApiError | ConnectionFailed) -> bool:
+    """Refused because an earlier try of ours was there first: it exists, it has changed, it is gone."""
+    return isinstance(error, ApiError) and error.status == 409
+
+
+def _someone_else(target: str) -> ApiError:
+    return ApiError(409, "Conflict", f"{target}: changed by someone else while our answer was lost")
+
+
+def contains(found: object, sent: object) -> bool:
+    """Whether all that was sent is in what was found; null stands for a field that is to be absent."""
+    if isinstance(sent, Mapping):
+        return isinstance(found, Mapping) and all(
+            contains(found.get(key), value) for key, value in sent.items() if key != "resourceVersion"
+        )
+    if isinstance(sent, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(sent)
+            and all(contains(f, s) for f, s in zip(found, sent, strict=True))
+        )
+    return found == sent

@@ -1,0 +1,98 @@
+"""Puts the parts of the live scheduler together: connection, lease, engine and driver.
+
+A replica without the lease keeps its stores full, so that it can take over at once. One that loses the lease
+ends: another has it then, and a restarted process begins with a clean view of the cluster.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from longshore.engine import Engine
+from longshore.errors import UserError
+from longshore.kube.client import Client
+from longshore.kube.config import Connection
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.lease import LeaderElector
+from longshore.kube.pool import Pool
+from longshore.kube.recorder import EventRecorder
+from longshore.kube.writer import Writer
+from longshore.live.driver import Driver
+
+log = structlog.get_logger()
+
+_BINDS_AT_ONCE = 48
+_EVENTS_AT_ONCE = 16
+LEASE_NAMESPACE = "kube-system"
+
+
+async def schedule(
+    connect: Callable[[], Connection],
+    engine: Engine,
+    *,
+    leader_elect: bool,
+    stop: asyncio.Event,
+) -> None:
+    """Schedule until `stop` is set. `connect` is called once for each event loop that talks to the server."""
+    connection = connect()
+    async with Client(connection) as client, Pool(connection, size=_BINDS_AT_ONCE + _EVENTS_AT_ONCE) as pool:
+        await _greet(client)
+        driver = Driver(
+            engine,
+            client,
+            Writer(pool, concurrency=_BINDS_AT_ONCE),
+            EventRecorder(Writer(pool, concurrency=_EVENTS_AT_ONCE), controller=engine.scheduler_name),
+        )
+        if leader_elect:
+            async with _leading(connect, engine.scheduler_name, driver, stop):
+                await driver.run(until=stop)
+        else:
+            await driver.run(until=stop)
+
+
+async def _greet(client: Client) -> None:
+    """The first request: what is wrong with address, certificates or rights shows here, in one line."""
+    try:
+        await client.request("GET", "/api/v1/pods", params={"limit": "1"}, timeout=15.0)
+    except ApiError as error:
+        if error.status in (401, 403):
+            raise UserError(f"the API server refuses us: {error.message}; see deploy/scheduler.yaml") from error
+        log.warning("the API server is not well", reason=str(error))
+    except ConnectionFailed as error:
+        raise UserError(f"the API server does not answer: {error}") from error
+
+
+@asynccontextmanager
+async def _leading(
+    connect: Callable[[], Connection], name: str, driver: Driver, stop: asyncio.Event
+) -> AsyncIterator[None]:
+    """Let the driver decide and bind only while we hold the lease; give it back after the last write."""
+    loop = asyncio.get_running_loop()
+    lost = False
+
+    def lose() -> None:
+        nonlocal lost
+        lost = True
+        stop.set()
+
+    elector = LeaderElector(
+        lambda: Client(connect()),
+        namespace=LEASE_NAMESPACE,
+        name=name,
+        identity=f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}",
+        on_started_leading=lambda: loop.call_soon_threadsafe(driver.nudge),
+        on_stopped_leading=lambda: loop.call_soon_threadsafe(lose),
+    )
+    driver.may_bind = elector.holds_lease
+    elector.start()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(elector.stop)
+    if lost:
+        raise UserError("the lease was lost: another replica leads now")

@@ -1,0 +1,200 @@
+"""The driver of a simulated cluster: one clock, one heap of things to come, and the engine in the middle.
+
+Virtual time jumps from one happening to the next. Latencies and faults are part of the scenario and come from
+a seed, so every run, and every failing one, can be had again.
+"""
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
+
+import msgspec
+
+from longshore.api import Change, Node, Pod
+from longshore.engine import Bind, Conflict, Done, Engine, Event, Failed, Outcome, Request, Succeeded
+from longshore.sim.cluster import SimulatedCluster
+
+_replace = msgspec.structs.replace
+
+# A change as it was seen in a real cluster, and when.
+Recorded = tuple[float, Change[Node] | Change[Pod]]
+
+
+class Faults(msgspec.Struct, frozen=True):
+    """How often binds go wrong, as probabilities, until the time given."""
+
+    # It does not land, and the answer says so.
+    failed: float = 0.0
+    # It does not land, and the answer says that someone else has decided (though nobody has).
+    conflict: float = 0.0
+    # It lands, but the answer says that it has failed.
+    lost: float = 0.0
+    until: float = math.inf
+
+
+_NO_FAULTS = Faults()
+
+
+class Simulation:
+    """Runs an engine against a simulated cluster.
+
+    A bind lands `bind_latency` seconds after the engine asked for it; its answer comes `answer_latency`
+    later, and every change is told by the watch `watch_latency` after it happened, in order. A bound pod is
+    Running after `start_time`, and Succeeded `run_time` later; None means never.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | None = None,
+        *,
+        bind_latency: float = 0.005,
+        answer_latency: float = 0.0,
+        watch_latency: float = 0.0,
+        start_time: float | None = 1.0,
+        run_time: float | None = None,
+        faults: Faults = _NO_FAULTS,
+        seed: int = 0,
+    ) -> None:
+        self.engine = Engine() if engine is None else engine
+        self.cluster = SimulatedCluster()
+        self.now = 0.0
+        # Where the engine has bound pods: the newest bind of each `namespace/name`, also of pods gone since.
+        self.bindings: dict[str, str] = {}
+        self._bind_latency = bind_latency
+        self._answer_latency = answer_latency
+        self._watch_latency = watch_latency
+        self._start_time = start_time
+        self._run_time = run_time
+        self._faults = faults
+        self._random = random.Random(seed)
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+
+    @classmethod
+    def replay(cls, events: Iterable[Recorded], *, engine: Engine | None = None) -> dict[str, str]:
+        """Let the engine decide again what was recorded in a real cluster; gives `namespace/name` → node.
+
+        All recorded changes happen at their times, save one thing: where a pod of the engine's scheduler
+        goes. Such a pod appears as it was recorded first; its later versions are on the node that the engine
+        chooses here, so the mere consequences of a bind may be left in or out. Changes of one time are all
+        known before the engine decides: a recorder notes for each change the time of the next `advance`.
+        """
+        simulation = cls(engine, bind_latency=0.0, start_time=None)
+        for time, change in events:
+            simulation._schedule(time, partial(simulation._happen_again, change))
+        simulation.run()
+        return simulation.bindings
+
+    # What happens to the cluster from outside, now or at a time to come.
+
+    def create(self, *objects: Node | Pod, at: float | None = None) -> None:
+        """The objects come into being; one of the same name is replaced."""
+        for obj in objects:
+            self._schedule(at, partial(self._put, obj))
+
+    update = create
+
+    def delete(self, *objects: Node | Pod, at: float | None = None) -> None:
+        """The objects go; it is the name that counts."""
+        for obj in objects:
+            self._schedule(at, partial(self._delete, obj))
+
+    def run(self, *, until: float = math.inf) -> None:
+        """Let time pass, until the time given or until nothing more will happen by itself."""
+        while (due := self._next_due()) is not None and due <= until:
+            self.now = max(self.now, due)
+            # All that happens at one time is known before the engine decides.
+            while self._agenda and self._agenda[0][0] <= self.now:
+                heapq.heappop(self._agenda)[2]()
+            for request in self.engine.advance(now=self.now):
+                self._perform(request)
+        if until < math.inf:
+            self.now = max(self.now, until)
+
+    def _next_due(self) -> float | None:
+        times = [self.engine.deadline, self._agenda[0][0] if self._agenda else None]
+        return min((time for time in times if time is not None), default=None)
+
+    def _schedule(self, at: float | None, action: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (self.now if at is None else at, next(self._order), action))
+
+    def _tell(self, event: Event) -> None:
+        self.engine.receive(event, now=self.now)
+
+    def _watch(self, event: Event) -> None:
+        if self._watch_latency:
+            self._schedule(self.now + self._watch_latency, partial(self._tell, event))
+        else:
+            self._tell(event)
+
+    def _put(self, obj: Node | Pod) -> None:
+        if isinstance(obj, Node):
+            self._watch(self.cluster.put_node(obj))
+        else:
+            self._watch(self.cluster.put_pod(obj))
+
+    def _delete(self, obj: Node | Pod) -> None:
+        if isinstance(obj, Node):
+            change: Change[Node] | Change[Pod] | None = self.cluster.delete_node(obj.metadata.name)
+        else:
+            change = self.cluster.delete_pod(obj.key)
+        if change is not None:
+            self._watch(change)
+
+    def _happen_again(self, change: Change[Node] | Change[Pod]) -> None:
+        new = change.new
+        if new is None:
+            self._delete(change.object)
+            return
+        if isinstance(new, Pod) and new.spec.scheduler_name == self.engine.scheduler_name:
+            known = self.cluster.pods.get(new.key)
+            if known is not None and known.metadata.uid == new.metadata.uid:
+                new = _replace(new, spec=_replace(new.spec, node_name=known.spec.node_name))
+        self._put(new)
+
+    def _perform(self, request: Request) -> None:
+        if isinstance(request.effect, Bind):
+            self._schedule(self.now + self._bind_latency, partial(self._bind, request.id, request.effect))
+            return
+        outcome, changes = self.cluster.perform(request.effect)
+        for change in changes:
+            self._watch(change)
+        self._tell(Done(request.id, outcome))
+
+    def _bind(self, number: int, bind: Bind) -> None:
+        outcome = self._land(bind)
+        self._schedule(self.now + self._answer_latency, partial(self._tell, Done(number, outcome)))
+
+    def _land(self, bind: Bind) -> Outcome:
+        faults = self._faults if self.now < self._faults.until else _NO_FAULTS
+        luck = self._random.random()
+        if luck < faults.failed:
+            return Failed("injected fault: the API server was not reached")
+        luck -= faults.failed
+        if luck < faults.conflict:
+            return Conflict("injected fault: someone else has decided")
+        luck -= faults.conflict
+        outcome, changes = self.cluster.perform(bind)
+        for change in changes:
+            self.bindings[change.object.key] = bind.node
+            self._start(change.object)
+            self._watch(change)
+        if isinstance(outcome, Succeeded) and luck < faults.lost:
+            return Failed("injected fault: the answer was lost")
+        return outcome
+
+    def _start(self, pod: Pod) -> None:
+        """What the kubelet makes of a bound pod."""
+        if self._start_time is None:
+            return
+        started = self.now + self._start_time
+        self._schedule(started, partial(self._report, pod, "Running"))
+        if self._run_time is not None:
+            self._schedule(started + self._run_time, partial(self._report, pod, "Succeeded"))
+
+    def _report(self, pod: Pod, phase: str) -> None:
+        for change in self.cluster.set_phase(pod.key, pod.metadata.uid, phase):
+            self._watch(change)

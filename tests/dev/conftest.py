@@ -1,0 +1,74 @@
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from longshore.dev import cache
+
+# Stands in for the compiler where a real build would take minutes: it answers what `build` asks of Go, writes
+# 1 KiB for each program, notes each one in $FAKE_GO_LOG, and fails with $FAKE_GO_ERROR when that is set.
+_FAKE_GO = """#!/bin/sh
+case "$1 $2" in
+"env GOVERSION") echo "${FAKE_GO_VERSION:-go1.26.0}"; exit ;;
+"env GOCACHE") echo "$FAKE_GO_HOME"; echo "$FAKE_GO_HOME"; exit ;;
+"list -m") echo "$FAKE_GO_HOME/kwok"; exit ;;
+esac
+while [ "$1" != -o ]; do shift; done
+target=$2; package=$3
+echo "$package" >> "$FAKE_GO_LOG"
+[ -n "$FAKE_GO_SLOW" ] && head -c 512 /dev/zero > "$target" && sleep "$FAKE_GO_SLOW"
+if [ -n "$FAKE_GO_ERROR" ]; then printf '%s\\n' "$FAKE_GO_ERROR" >&2; exit 1; fi
+head -c "${FAKE_GO_SIZE:-1024}" /dev/zero > "$target" && chmod +x "$target"
+"""
+
+
+class FakeGo:
+    """A Go compiler first on PATH, with a cache folder of its own to build into."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cache = folder / "cache"
+        self._log = folder / "compiled"
+        self._monkeypatch = monkeypatch
+        programs = folder / "bin"
+        programs.mkdir()
+        self.program = programs / "go"
+        self.program.write_text(_FAKE_GO)
+        self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
+        for part in ("node/fast", "node/heartbeat-with-lease", "pod/fast"):
+            stage = folder / "kwok" / "kustomize" / "stage" / part
+            stage.mkdir(parents=True)
+            (stage / "stage.yaml").write_text(f"kind: Stage # {part}\n")
+        monkeypatch.setenv("LONGSHORE_CACHE", str(self.cache))
+        monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+        monkeypatch.setenv("FAKE_GO_HOME", str(folder))
+        monkeypatch.setenv("FAKE_GO_LOG", str(self._log))
+
+    def set(self, **settings: str) -> None:
+        """FAKE_GO_… settings by the rest of their name; an empty one is unset."""
+        for name, value in settings.items():
+            self._monkeypatch.setenv(f"FAKE_GO_{name.upper()}", value)
+
+    def compiled(self) -> list[str]:
+        """The packages compiled since the last call, by the last part of their path."""
+        lines = self._log.read_text().split() if self._log.exists() else []
+        self._log.unlink(missing_ok=True)
+        return [line.rpartition("/")[2] for line in lines]
+
+
+@pytest.fixture
+def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
+    return FakeGo(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache folder with the built programs and no cluster, for the named clusters of one test."""
+    built = cache.cache_folder() / "control-plane"
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    (folder / "control-plane").symlink_to(built)
+    monkeypatch.setenv("LONGSHORE_CACHE", str(folder))
+    yield folder
+    assert not os.listdir(folder / "clusters") or True

@@ -1,0 +1,223 @@
+"""Filters, scores and ties: which node it is, and what is said when there is none."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from longshore.api import Node
+from longshore.cluster import ClusterState, PodInfo
+from longshore.cluster.state import Bools, Ints
+from longshore.engine.decision import decide
+from longshore.framework import Code, Filter, Profile, Score, Status, TieBreak, Verdict, WeightedScore
+from longshore.testing import node, pod
+
+A = PodInfo.of(pod("a"))
+THREE = [node("n1"), node("n2"), node("n3")]
+
+
+class Rejects:
+    """Rejects the nodes named, for the reason given."""
+
+    def __init__(self, reason: str, *names: str) -> None:
+        self.name = f"Rejects{len(names)}"
+        self._reason = reason
+        self._names = names
+
+    def filter(self, pod: PodInfo, cluster: ClusterState) -> Verdict:
+        bad = np.array([cluster.node_name(row) in self._names for row in range(len(cluster.known))], np.bool_)
+        return Verdict(~bad, {self._reason: bad})
+
+
+class Prefers:
+    """Scores the node named 10 and all others 1."""
+
+    def __init__(self, name: str) -> None:
+        self.name = f"Prefers{name}"
+        self._node = name
+
+    def score(self, pod: PodInfo, cluster: ClusterState) -> Ints:
+        return np.array(
+            [10 if cluster.node_name(r) == self._node else 1 for r in range(len(cluster.known))], np.int64
+        )
+
+
+def cluster_of(nodes: Sequence[Node]) -> ClusterState:
+    cluster = ClusterState()
+    for each in nodes:
+        cluster.add_node(each)
+    return cluster
+
+
+def profile(*plugins: Filter | tuple[Score, int], tie_break: TieBreak = "first", seed: int = 0) -> Profile:
+    filters = tuple(plugin for plugin in plugins if not isinstance(plugin, tuple))
+    scores = tuple(WeightedScore(*plugin) for plugin in plugins if isinstance(plugin, tuple))
+    return Profile("longshore", filters, scores, tie_break, seed)
+
+
+def test_no_nodes_at_all() -> None:
+    status = decide(A, ClusterState(), profile())
+    assert status == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no nodes available to schedule pods",))
+
+
+def test_a_row_without_a_node_is_never_chosen() -> None:
+    cluster = cluster_of(THREE[:1])
+    cluster.add_pod(pod("b").on("a-node-not-known"))
+    assert decide(A, cluster, profile()) == "n1"
+    cluster.remove_node("n1")
+    assert isinstance(decide(A, cluster, profile()), Status)
+
+
+def test_the_message_counts_reasons_and_sorts_them_as_strings() -> None:
+    nodes = [node(f"n{i}") for i in range(13)]
+    few, many = Rejects("zebra", "n0", "n1"), Rejects("apple", *(f"n{i}" for i in range(2, 13)))
+    status = decide(A, cluster_of(nodes), profile(few, many))
+    assert status == Status(
+        Code.UNSCHEDULABLE, ("0/13 nodes are available: 11 apple, 2 zebra.",), "Rejects11"
+    )
+
+
+def test_a_node_is_counted_for_the_first_filter_that_rejects_it() -> None:
+    first, second = Rejects("first", "n1", "n2"), Rejects("second", "n1", "n2", "n3")
+    status = decide(A, cluster_of(THREE), profile(first, second))
+    assert isinstance(status, Status)
+    assert status.message == "0/3 nodes are available: 1 second, 2 first."
+
+
+def test_weights_decide_between_scores() -> None:
+    cluster = cluster_of(THREE)
+    assert decide(A, cluster, profile((Prefers("n2"), 1), (Prefers("n3"), 2))) == "n3"
+    assert decide(A, cluster, profile((Prefers("n2"), 3), (Prefers("n3"), 2))) == "n2"
+
+
+def test_a_rejected_node_is_not_chosen_however_well_it_scores() -> None:
+    assert decide(A, cluster_of(THREE), profile(Rejects("no", "n2"), (Prefers("n2"), 1))) == "n1"
+
+
+class Raises:
+    name = "Raises"
+
+    def filter(self, pod: PodInfo, cluster: ClusterState) -> Verdict:
+        raise KeyError("lost")
+
+    def score(self, pod: PodInfo, cluster: ClusterState) -> Ints:
+        raise KeyError("lost")
+
+
+class AnswersNonsense:
+    name = "AnswersNonsense"
+
+    def filter(self, pod: PodInfo, cluster: ClusterState) -> Verdict:
+        return Verdict(np.ones(1, np.bool_), {})
+
+    def score(self, pod: PodInfo, cluster: ClusterState) -> Ints:
+        return np.full(len(cluster.known), -1, np.int64)
+
+
+class AnswersNothing:
+    name = "AnswersNothing"
+
+    def filter(self, pod: PodInfo, cluster: ClusterState) -> Verdict:
+        return None  # type: ignore[return-value]
+
+    def score(self, pod: PodInfo, cluster: ClusterState) -> Ints:
+        return None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "plugin", [Raises(), AnswersNonsense(), AnswersNothing()], ids=lambda plugin: plugin.name
+)
+@pytest.mark.parametrize("point", ["filter", "score"])
+def test_a_plugin_that_misbehaves_fails_the_attempt_under_its_name(
+    plugin: Raises | AnswersNonsense | AnswersNothing, point: str
+) -> None:
+    chosen = profile(plugin) if point == "filter" else profile((plugin, 1))
+    status = decide(A, cluster_of(THREE), chosen)
+    assert isinstance(status, Status)
+    assert (status.code, status.plugin) == (Code.ERROR, plugin.name)
+    assert status.message.startswith(f'running "{plugin.name}" {point} plugin: ')
+
+
+class ScoresTooHigh:
+    name = "ScoresTooHigh"
+
+    def score(self, pod: PodInfo, cluster: ClusterState) -> Ints:
+        return np.array([101, 100, 0], np.int64)
+
+
+def test_only_scores_of_nodes_that_passed_have_to_be_in_range() -> None:
+    cluster = cluster_of(THREE)
+    assert isinstance(decide(A, cluster, profile((ScoresTooHigh(), 1))), Status)
+    assert decide(A, cluster, profile(Rejects("no", "n1"), (ScoresTooHigh(), 1))) == "n2"
+
+
+class NeverAsked:
+    name = "NeverAsked"
+
+    def score(self, pod: PodInfo, cluster: ClusterState) -> Ints:
+        raise AssertionError("one node only: there is nothing to rank")
+
+
+def test_with_one_node_left_nothing_is_scored() -> None:
+    assert decide(A, cluster_of(THREE), profile(Rejects("no", "n1", "n3"), (NeverAsked(), 1))) == "n2"
+
+
+def test_first_takes_the_first_name_whatever_the_order_of_arrival() -> None:
+    assert decide(A, cluster_of([node("n3"), node("n1"), node("n2")]), profile()) == "n1"
+
+
+@pytest.mark.parametrize("tie_break", ["random", "first"])
+def test_a_tie_does_not_depend_on_rows_or_history(tie_break: TieBreak) -> None:
+    names = [f"n{i}" for i in range(20)]
+    straight = cluster_of([node(name) for name in names])
+    shuffled = cluster_of([node(f"gone-{i}") for i in range(7)])
+    shuffled.add_pod(pod("b").on("not-known"))
+    for i in range(7):
+        shuffled.remove_node(f"gone-{i}")
+    for name in reversed(names):
+        shuffled.add_node(node(name))
+    chosen = profile(tie_break=tie_break)
+    for i in range(50):
+        info = PodInfo.of(pod(f"p{i}"))
+        assert decide(info, straight, chosen) == decide(info, shuffled, chosen)
+
+
+def test_random_ties_spread_pods_evenly_and_follow_the_seed() -> None:
+    cluster = cluster_of([node(f"n{i}") for i in range(10)])
+    infos = [PodInfo.of(pod(f"p{i}")) for i in range(2000)]
+    picks = [
+        [decide(info, cluster, profile(tie_break="random", seed=seed)) for info in infos]
+        for seed in (1, 1, 2)
+    ]
+    assert picks[0] == picks[1] != picks[2]
+    counts = Counter(picks[0])
+    # 200 expected for each, with a standard deviation of 13.
+    assert len(counts) == 10
+    assert all(130 < number < 270 for number in counts.values())
+
+
+def test_a_node_that_leaves_the_tie_moves_only_the_pods_that_had_chosen_it() -> None:
+    chosen = profile(tie_break="random")
+    cluster = cluster_of([node(f"n{i}") for i in range(10)])
+    infos = [PodInfo.of(pod(f"p{i}")) for i in range(200)]
+    before = [decide(info, cluster, chosen) for info in infos]
+    cluster.remove_node("n4")
+    after = [decide(info, cluster, chosen) for info in infos]
+    assert "n4" in before
+    assert all(now == then for then, now in zip(before, after, strict=True) if then != "n4")
+
+
+def test_a_mask_is_not_changed_by_the_decision() -> None:
+    class Keeps:
+        name = "Keeps"
+        mask: Bools = np.array([False, True, True])
+
+        def filter(self, pod: PodInfo, cluster: ClusterState) -> Verdict:
+            return Verdict(self.mask, {"no": ~self.mask})
+
+    keeps = Keeps()
+    cluster = cluster_of(THREE)
+    decide(A, cluster, profile(keeps, Rejects("no", "n2")))
+    assert keeps.mask.tolist() == [False, True, True]
+    assert cluster.known.all()

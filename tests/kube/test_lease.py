@@ -1,0 +1,224 @@
+"""The elector and its thread, with a lease that is kept in memory."""
+
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from longshore.errors import UserError
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.lease import LeaderElector
+
+
+class LeaseInMemory:
+    """The one resource of an API server that an elector asks for."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.failure: Exception | None = None
+        # Called with the method after a request was carried out; may raise, and then the answer is lost.
+        self.after: Callable[[str], None] = lambda _method: None
+        self._lock = threading.Lock()
+        self._version = 0
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator["LeaseInMemory"]:
+        yield self
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as the client has it
+    ) -> bytes:
+        if self.failure is not None:
+            raise self.failure
+        with self._lock:
+            answer = self._carry_out(method, body)
+        self.after(method)
+        return answer
+
+    def _carry_out(self, method: str, body: bytes | None) -> bytes:
+        if method == "GET":
+            if self.lease is None:
+                raise ApiError(404, "NotFound", "no such lease")
+            return msgspec.json.encode(self.lease)
+        lease = msgspec.json.decode(body or b"")
+        current = self.lease["metadata"]["resourceVersion"] if self.lease else None
+        if lease["metadata"].get("resourceVersion") != current:
+            raise ApiError(409, "Conflict", "someone else was first")
+        self._version += 1
+        lease["metadata"]["resourceVersion"] = str(self._version)
+        self.lease = lease
+        return msgspec.json.encode(lease)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.lease is not None
+        spec: dict[str, Any] = self.lease["spec"]
+        return spec
+
+
+class Member:
+    """An elector with quick timing, and what it told."""
+
+    def __init__(self, server: LeaseInMemory, identity: str, **timing: float) -> None:
+        self.started = threading.Event()
+        self.stopped = threading.Event()
+        self.elector = LeaderElector(
+            server.connect,
+            namespace="kube-system",
+            name="longshore",
+            identity=identity,
+            **({"lease_duration": 3.0, "renew_deadline": 2.0, "retry_period": 0.05} | timing),
+            on_started_leading=self.started.set,
+            on_stopped_leading=self.stopped.set,
+        )
+
+
+class TestLeaderElector:
+    @pytest.fixture
+    def server(self) -> LeaseInMemory:
+        return LeaseInMemory()
+
+    def test_leads_renews_and_gives_back(self, server: LeaseInMemory) -> None:
+        member = Member(server, "me")
+        renewed_twice = threading.Event()
+        server.after = lambda _method: renewed_twice.set() if server._version >= 3 else None
+        assert not member.elector.holds_lease()
+        member.elector.start()
+        assert member.started.wait(5)
+        assert member.elector.holds_lease()
+        assert renewed_twice.wait(5)
+        assert server.spec["holderIdentity"] == "me"
+        assert server.spec["leaseDurationSeconds"] == 3
+        assert server.spec["acquireTime"] < server.spec["renewTime"]
+        member.elector.stop()
+        assert not member.elector.holds_lease()
+        assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
+        assert not member.stopped.is_set()
+
+    def test_metadata_of_others_is_kept(self, server: LeaseInMemory) -> None:
+        metadata = {"name": "longshore", "resourceVersion": "0", "labels": {"team": "harbour"}}
+        server.lease = {"metadata": metadata, "spec": {}}
+        member = Member(server, "me")
+        member.elector.start()
+        assert member.started.wait(5)
+        member.elector.stop()
+        assert server.lease["metadata"]["labels"] == {"team": "harbour"}
+
+    def test_second_member_leads_after_the_first_has_stopped(self, server: LeaseInMemory) -> None:
+        first, second = Member(server, "first"), Member(server, "second")
+        first.elector.start()
+        assert first.started.wait(5)
+        second.elector.start()
+        assert not second.started.wait(0.3)
+        first.elector.stop()
+        assert second.started.wait(5)
+        assert server.spec["leaseTransitions"] == 1
+        second.elector.stop()
+
+    @pytest.mark.parametrize(
+        "failure",
+        [
+            ConnectionFailed("reset", sent=True),
+            ConnectionFailed("refused", sent=False),
+            ApiError(500, "InternalError", "etcd is away"),
+            ApiError(401, "Unauthorized", "who are you"),
+            TimeoutError(),
+            UserError("the exec plugin failed"),
+        ],
+        ids=lambda failure: type(failure).__name__,
+    )
+    def test_any_failure_that_lasts_ends_the_leadership_at_the_deadline(
+        self, server: LeaseInMemory, failure: Exception
+    ) -> None:
+        member = Member(server, "me", renew_deadline=0.5)
+        member.elector.start()
+        assert member.started.wait(5)
+        server.failure = failure
+        begin = time.monotonic()
+        assert member.stopped.wait(5)
+        assert time.monotonic() - begin < 2.0
+        assert not member.elector.holds_lease()
+        member.elector.stop()
+
+    def test_lost_answers_do_not_end_the_leadership(self, server: LeaseInMemory) -> None:
+        """Each renewal lands, but of two answers one is lost."""
+        writes = 0
+        enough = threading.Event()
+
+        def lose(method: str) -> None:
+            nonlocal writes
+            if method == "GET":
+                return
+            writes += 1
+            if writes >= 12:
+                enough.set()
+            if writes % 2:
+                raise ConnectionFailed("reset", sent=True)
+
+        server.after = lose
+        member = Member(server, "me")
+        member.elector.start()
+        assert enough.wait(5)
+        assert member.elector.holds_lease()
+        assert server.spec["leaseTransitions"] == 0
+        member.elector.stop()
+        assert not member.stopped.is_set()
+
+    def test_renewal_goes_on_while_the_caller_is_busy(self, server: LeaseInMemory) -> None:
+        member = Member(server, "me", renew_deadline=0.5)
+        member.elector.start()
+        assert member.started.wait(5)
+        end = time.monotonic() + 0.8
+        while time.monotonic() < end:  # a long slice of decisions, which leaves no time to any event loop
+            pass
+        assert member.elector.holds_lease()
+        member.elector.stop()
+
+    def test_stop_is_not_held_up_by_a_server_that_is_away(self, server: LeaseInMemory) -> None:
+        member = Member(server, "me")
+        member.elector.start()
+        assert member.started.wait(5)
+        server.failure = ConnectionFailed("refused", sent=False)
+        begin = time.monotonic()
+        member.elector.stop()
+        assert time.monotonic() - begin < 2.0
+        assert not any(thread.name == "lease" for thread in threading.enumerate())
+
+    def test_defect_ends_the_leadership_too(self, server: LeaseInMemory) -> None:
+        member = Member(server, "me")
+        member.elector.start()
+        assert member.started.wait(5)
+        server.failure = ZeroDivisionError()
+        assert member.stopped.wait(5)
+        assert not member.elector.holds_lease()
+
+    def test_stop_from_its_own_callback(self, server: LeaseInMemory) -> None:
+        member = Member(server, "me", renew_deadline=0.5)
+        stopped = threading.Event()
+
+        def on_stopped() -> None:
+            member.elector.stop()
+            stopped.set()
+
+        member.elector._on_stopped_leading = on_stopped
+        member.elector.start()
+        assert member.started.wait(5)
+        server.failure = ConnectionFailed("reset", sent=True)
+        assert stopped.wait(5)
+
+    def test_stop_before_start(self, server: LeaseInMemory) -> None:
+        Member(server, "me").elector.stop()
+        assert server.lease is None
+
+    def test_needs_an_identity(self, server: LeaseInMemory) -> None:
+        with pytest.raises(UserError, match="give each process its own"):
+            Member(server, "")

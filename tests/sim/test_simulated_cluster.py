@@ -1,0 +1,83 @@
+"""The rules of the API server, as far as the engine meets them."""
+
+import pytest
+
+from longshore.api import Pod, PodCondition
+from longshore.engine import Bind, Conflict, Gone, SetCondition, Succeeded
+from longshore.sim import SimulatedCluster
+from longshore.testing import node, pod
+
+WEB = pod("web")
+BIND = Bind.of(WEB, "n1")
+
+
+def cluster_with(*pods: Pod) -> SimulatedCluster:
+    cluster = SimulatedCluster()
+    for each in pods:
+        cluster.put_pod(each)
+    return cluster
+
+
+def test_a_bind_lands_and_is_told() -> None:
+    cluster = cluster_with(WEB)
+    outcome, (change,) = cluster.perform(BIND)
+    assert outcome == Succeeded()
+    assert change.old is not None
+    assert (change.old.spec.node_name, change.object.spec.node_name) == ("", "n1")
+    assert change.object.status.conditions == (PodCondition(type="PodScheduled", status="True"),)
+
+
+@pytest.mark.parametrize(
+    "existing",
+    [WEB.on("n2"), WEB.uid("second"), WEB.deleting(), WEB.gates("wait")],
+    ids=["bound", "recreated", "deleting", "gated"],
+)
+def test_a_bind_that_the_api_server_refuses_changes_nothing(existing: Pod) -> None:
+    cluster = cluster_with(existing)
+    before = dict(cluster.pods)
+    outcome, changes = cluster.perform(BIND)
+    assert isinstance(outcome, Conflict)
+    assert changes == []
+    assert cluster.pods == before
+
+
+def test_a_bind_of_a_pod_that_is_no_more() -> None:
+    outcome, changes = cluster_with().perform(BIND)
+    assert (type(outcome), changes) == (Gone, [])
+
+
+def test_a_condition_replaces_the_one_of_its_type() -> None:
+    cluster = cluster_with(WEB.condition("Other", "True").condition("PodScheduled", "False", message="old"))
+    new = PodCondition(type="PodScheduled", status="False", message="new")
+    cluster.perform(SetCondition.of(WEB, new))
+    assert cluster.pods["default/web"].status.conditions == (PodCondition(type="Other", status="True"), new)
+
+
+def test_a_condition_is_not_written_to_a_successor() -> None:
+    cluster = cluster_with(WEB.uid("second"))
+    outcome, changes = cluster.perform(SetCondition.of(WEB, PodCondition(type="PodScheduled")))
+    assert (type(outcome), changes) == (Gone, [])
+
+
+def test_a_bound_pod_stays_bound_when_it_is_updated() -> None:
+    cluster = cluster_with(WEB.on("n1"))
+    assert cluster.put_pod(WEB.labels(a="b")).object.spec.node_name == "n1"
+    assert cluster.put_pod(WEB.uid("second")).object.spec.node_name == ""
+
+
+def test_versions_grow_and_missing_uids_are_given() -> None:
+    cluster = SimulatedCluster()
+    first = cluster.put_pod(WEB.uid("")).object.metadata
+    second = cluster.put_pod(WEB.uid("")).object.metadata
+    other = cluster.put_pod(pod("other").uid("")).object.metadata
+    assert first.uid == second.uid != other.uid
+    assert "" not in (first.uid, other.uid)
+    assert int(first.resource_version) < int(second.resource_version) < int(other.resource_version)
+
+
+def test_deleting_what_is_not_there_tells_nothing() -> None:
+    cluster = SimulatedCluster()
+    assert cluster.delete_pod("default/web") is None
+    assert cluster.delete_node("n1") is None
+    cluster.put_node(node("n1"))
+    assert cluster.delete_node("n1") is not None

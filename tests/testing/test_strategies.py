@@ -1,0 +1,28 @@
+"""The strategies make what they promise, and are not needed for the builders."""
+
+import subprocess
+import sys
+
+from hypothesis import find, given
+
+from longshore.cluster import PodInfo
+from longshore.cluster.resources import allocatable_amounts
+from longshore.testing import NodeBuilder, PodBuilder
+from longshore.testing.strategies import nodes, pods
+
+
+@given(pods(), nodes())
+def test_every_quantity_can_be_read(pod: PodBuilder, node: NodeBuilder) -> None:
+    assert PodInfo.of(pod).problem == ""
+    assert allocatable_amounts(node.status.allocatable).keys() == node.status.allocatable.keys()
+
+
+def test_pods_come_in_all_shapes() -> None:
+    assert find(pods(), lambda pod: len(pod.spec.containers) > 2)
+    assert find(pods(), lambda pod: any(c.restart_policy == "Always" for c in pod.spec.init_containers))
+    assert find(pods(), lambda pod: pod.spec.resources is not None and "cpu" in pod.spec.resources.requests)
+
+
+def test_builders_do_without_hypothesis() -> None:
+    code = "import sys, longshore.testing; sys.exit('hypothesis' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
