@@ -65,7 +65,14 @@ class AnswerLate:
     seconds: float
 
 
-Fault = Refuse | Reset | End | Stall | LoseAnswer | DropBefore | AnswerLate
+@dataclass(frozen=True)
+class LandLate:
+    """Hold the request back for a time, then let it land, whether or not anyone still listens."""
+
+    seconds: float
+
+
+Fault = LandLate | Refuse | Reset | End | Stall | LoseAnswer | DropBefore | AnswerLate
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,8 @@ class Proxy:
                 _reset(request)
                 return web.Response()
         body = await request.read()
+        if isinstance(fault, LandLate):
+            await asyncio.sleep(fault.seconds)
         self._open[id(request)] = request
         try:
             return await self._forward(request, body, fault)

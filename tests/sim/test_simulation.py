@@ -1,9 +1,11 @@
 """Virtual time: what happens when, and that the same scenario gives the same run."""
 
+import random
+
 import pytest
 
 from longshore.api import Change, Node, Pod
-from longshore.engine import Engine
+from longshore.engine import Done, Engine, Event
 from longshore.sim import Faults, Simulation
 from longshore.testing import PodBuilder, node, pod
 
@@ -112,6 +114,37 @@ def test_recorded_consequences_of_binds_may_be_left_in() -> None:
     ]
     everything = sorted([*RECORDED, *consequences], key=lambda recorded: recorded[0])
     assert Simulation.replay(everything) == CHOSEN
+
+
+class RecordingEngine(Engine):
+    """Notes all changes that it is told, as a recorder beside a live scheduler does."""
+
+    def __init__(self, *, seed: int) -> None:
+        super().__init__(seed=seed)
+        self.recorded: list[tuple[float, Change[Node] | Change[Pod]]] = []
+
+    def receive(self, event: Event, *, now: float) -> None:
+        if not isinstance(event, Done):
+            self.recorded.append((now, event))
+        super().receive(event, now=now)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_recorded_run_gives_the_same_bindings_again(seed: int) -> None:
+    chance = random.Random(seed)
+    engine = RecordingEngine(seed=seed)
+    simulation = Simulation(engine, bind_latency=0.02, watch_latency=0.01, run_time=20.0)
+    for i in range(6):
+        simulation.create(node(f"n{i}").allocatable(cpu="4", memory="8Gi"), at=chance.uniform(0, 20))
+    for i in range(80):
+        member = pod(f"p{i}").requests(cpu=chance.choice(("500m", "1", "2"))).priority(chance.randrange(3))
+        created = chance.uniform(0, 40)
+        simulation.create(member, at=created)
+        if i % 5 == 0:
+            simulation.delete(member, at=created + chance.uniform(0, 10))
+    simulation.run()
+    assert len(simulation.bindings) > 60
+    assert Simulation.replay(engine.recorded, engine=Engine(seed=seed)) == simulation.bindings
 
 
 def test_a_replay_makes_room_when_a_recorded_pod_ended() -> None:

@@ -66,8 +66,7 @@ def cycle(entry: Entry, cluster: ClusterState, profile: Profile) -> Cycle:
             cluster.forget(pod.pod)
             return Fate.DROPPED
         case Conflict():
-            # Most likely bound by someone else, and the watch is about to say so. If not, the pod is tried
-            # again.
+            # Most likely bound by someone else, and the watch is about to say so; else it is tried again.
             cluster.forget(pod.pod)
             return Fate.RETRIED
         case Failed(message):

@@ -4,12 +4,12 @@ A plugin is an object with a `name` that has the methods of one or more points. 
 once: `cluster` holds every quantity as an array with one element for each row, and the answers are such
 arrays too.
 
-    class EvenRows:
-        name = "EvenRows"
+    class KeepsACoreFree:
+        name = "KeepsACoreFree"
 
         def filter(self, pod, cluster):
-            odd = np.arange(len(cluster.known)) % 2 == 1
-            return Verdict(~odd, {"node(s) were odd": odd})
+            crowded = cluster.allocatable[CPU] - cluster.requested[CPU] < 1000
+            return Verdict(~crowded, {"node(s) had less than a core free": crowded})
 
 Rules for every point: look at `pod` and `cluster` alone, so that a decision can be repeated; change neither
 of them; keep nothing from one call to the next that the answer depends on. Rows without a node

@@ -46,6 +46,8 @@ _TYPE = "application/vnd.kubernetes.protobuf"
 # Distinct parts remembered of each kind. Real clusters have hundreds of templates; past the limit the
 # table starts anew, and the parts seen before are merely not shared with later ones.
 _SHARED_LIMIT = 50_000
+# The API server takes no object of more than a few megabytes.
+_MAX_FRAME = 64 * 2**20
 
 # A condition begins with its type: field 1, twelve bytes long.
 _POD_SCHEDULED = b"\n\x0cPodScheduled"
@@ -251,7 +253,10 @@ class ProtobufCodec(Generic[T]):
         data = bytes(buffer)
         start, end = 0, len(data)
         while end - start >= 4:
-            stop = start + 4 + int.from_bytes(data[start : start + 4])
+            size = int.from_bytes(data[start : start + 4])
+            if size > _MAX_FRAME:
+                raise Undecodable(f"a watch event of {size} bytes: this is no protobuf stream")
+            stop = start + 4 + size
             if stop > end:
                 break
             found.append(data[start + 4 : stop])

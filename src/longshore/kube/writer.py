@@ -23,6 +23,8 @@ JsonObject = dict[str, Any]
 FIELD_MANAGER = "longshore"
 # Long enough for an API server to be restarted, short enough for a pod to be tried on another node.
 _GIVE_UP_AFTER = 60.0
+# Metadata that the server writes itself with every change.
+_SERVERS_OWN = frozenset({"generation", "managedFields", "resourceVersion"})
 
 
 class Patch(Enum):
@@ -189,6 +191,8 @@ class Writer:
         may_repeat: bool = False,
     ) -> _Look:
         """Look whether the object at the path has all that was sent."""
+        metadata = {name: value for name, value in sent.get("metadata", {}).items() if name not in _SERVERS_OWN}
+        wanted = sent | {"metadata": metadata}
 
         async def look() -> tuple[_Landed, bytes]:
             try:
@@ -200,7 +204,7 @@ class Writer:
             found = msgspec.json.decode(body)
             if unchanged_at is not None and found["metadata"].get("resourceVersion") == unchanged_at:
                 return _Landed.NO, b""
-            if contains(found, sent):
+            if contains(found, wanted):
                 return _Landed.YES, body
             return (_Landed.NO if may_repeat else _Landed.OTHER), b""
 
@@ -289,7 +293,7 @@ def contains(found: object, sent: object) -> bool:
     """Whether all that was sent is in what was found; null stands for a field that is to be absent."""
     if isinstance(sent, Mapping):
         return isinstance(found, Mapping) and all(
-            contains(found.get(key), value) for key, value in sent.items() if key != "resourceVersion"
+            contains(found.get(key), value) for key, value in sent.items()
         )
     if isinstance(sent, list):
         return (

@@ -1,14 +1,12 @@
-import os
+"""A stand-in for the Go compiler, where a real build would take minutes."""
+
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from longshore.dev import cache
-
-# Stands in for the compiler where a real build would take minutes: it answers what `build` asks of Go, writes
-# 1 KiB for each program, notes each one in $FAKE_GO_LOG, and fails with $FAKE_GO_ERROR when that is set.
+# It answers what `build` asks of Go, writes 1 KiB for each program, notes each one in $FAKE_GO_LOG, and fails
+# with $FAKE_GO_ERROR as its complaint when that is set.
 _FAKE_GO = """#!/bin/sh
 case "$1 $2" in
 "env GOVERSION") echo "${FAKE_GO_VERSION:-go1.26.0}"; exit ;;
@@ -55,20 +53,3 @@ class FakeGo:
         lines = self._log.read_text().split() if self._log.exists() else []
         self._log.unlink(missing_ok=True)
         return [line.rpartition("/")[2] for line in lines]
-
-
-@pytest.fixture
-def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
-    return FakeGo(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache folder with the built programs and no cluster, for the named clusters of one test."""
-    built = cache.cache_folder() / "control-plane"
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    (folder / "control-plane").symlink_to(built)
-    monkeypatch.setenv("LONGSHORE_CACHE", str(folder))
-    yield folder
-    assert not os.listdir(folder / "clusters") or True

@@ -1,0 +1,220 @@
+"""Building and the cache of what was built. The compiler is a stand-in here: see fakes.py."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.dev.fakes import FakeGo
+
+from longshore.dev.build import build, missing, programs_folder
+from longshore.errors import UserError
+
+_ALL = ["v3", "kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler", "kwok"]
+_BUILD = [sys.executable, "-c", "from longshore.dev.build import build; build()"]
+
+
+@pytest.fixture
+def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
+    return FakeGo(tmp_path, monkeypatch)
+
+
+def test_first_build_makes_every_program_and_the_stages(
+    fake_go: FakeGo, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = build()
+    assert fake_go.compiled() == _ALL
+    assert (folder / "stages.yaml").read_text().count("kind: Stage") == 3
+    assert os.access(folder / "kube-apiserver", os.X_OK)
+    progress = capfd.readouterr().err
+    assert "[2/7] kube-apiserver …\n[2/7] kube-apiserver 0 s\n" in progress
+
+
+def test_second_build_does_nothing_at_once(fake_go: FakeGo, capfd: pytest.CaptureFixture[str]) -> None:
+    build()
+    fake_go.compiled()
+    capfd.readouterr()
+    start = time.monotonic()
+    build()
+    assert time.monotonic() - start < 0.5
+    assert fake_go.compiled() == []
+    assert capfd.readouterr().err == ""
+
+
+def test_truncated_program_is_built_again_alone(fake_go: FakeGo) -> None:
+    folder = build()
+    fake_go.compiled()
+    os.truncate(folder / "kubectl", 100)
+    build()
+    assert fake_go.compiled() == ["kubectl"]
+    assert (folder / "kubectl").stat().st_size == 1024
+
+
+def test_removed_program_is_built_again_alone(fake_go: FakeGo) -> None:
+    folder = build()
+    fake_go.compiled()
+    (folder / "kwok").unlink()
+    build()
+    assert fake_go.compiled() == ["kwok"]
+
+
+def test_program_overwritten_with_as_many_bytes_is_built_again(fake_go: FakeGo) -> None:
+    folder = build()
+    fake_go.compiled()
+    (folder / "kwok").write_bytes(b"x" * 1024)
+    build()
+    assert fake_go.compiled() == ["kwok"]
+
+
+def test_copied_cache_is_used_as_it_is(fake_go: FakeGo) -> None:
+    folder = build()
+    fake_go.compiled()
+    os.utime(folder / "kwok", (1, 1))
+    build()
+    assert fake_go.compiled() == []
+
+
+def test_damaged_manifest_means_building_again(fake_go: FakeGo) -> None:
+    folder = build()
+    fake_go.compiled()
+    (folder / "manifest.json").write_text('{"etcd": {"si')
+    build()
+    assert fake_go.compiled() == _ALL
+
+
+def test_killed_build_goes_on_where_it_stopped(fake_go: FakeGo) -> None:
+    fake_go.set(slow="0.3")
+    process = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    while "[2/7]" not in process.stderr.readline():
+        pass
+    time.sleep(0.15)  # in the middle of writing kube-apiserver
+    process.kill()
+    process.communicate()
+    fake_go.set(slow="")
+    assert "etcd" not in missing()
+    assert "kube-apiserver" in missing()
+    fake_go.compiled()
+    build()
+    assert fake_go.compiled() == _ALL[1:]
+    assert missing() == []
+
+
+def test_interrupted_build_leaves_no_partial_file(fake_go: FakeGo) -> None:
+    fake_go.set(slow="5")
+    process = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    process.stderr.readline()
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert list(programs_folder().glob(".*.partial")) == []
+
+
+def test_second_build_at_the_same_time_waits_and_says_so(fake_go: FakeGo) -> None:
+    fake_go.set(slow="0.2")
+    first = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
+    assert first.stderr
+    first.stderr.readline()
+    second = subprocess.run(_BUILD, stderr=subprocess.PIPE, text=True, check=True)
+    assert second.stderr == "waiting for another build to finish\n"
+    first.communicate()
+    assert first.returncode == 0
+    assert fake_go.compiled() == _ALL
+
+
+def test_failed_compilation_is_one_line_with_the_path_of_the_log(fake_go: FakeGo) -> None:
+    output = "go: downloading x v1\n# k8s.io/kubernetes/pkg/foo\npkg/foo/bar.go:12:2: undefined: Baz"
+    fake_go.set(error=output)
+    with pytest.raises(UserError) as failure:
+        build()
+    message = str(failure.value)
+    assert message.startswith("etcd could not be built: pkg/foo/bar.go:12:2: undefined: Baz; log: ")
+    assert "\n" not in message
+    assert Path(message.rpartition("log: ")[2]).read_text() == f"{output}\n"
+    fake_go.set(error="")
+    build()
+    assert list(programs_folder().glob("*.log")) == []
+
+
+def test_compiler_that_ran_out_of_disk(fake_go: FakeGo) -> None:
+    # As the Go linker says it.
+    fake_go.set(error="/opt/go/pkg/tool/link: flushing $WORK/b001/a.out: write: no space left on device")
+    with pytest.raises(
+        UserError, match=r"^no space left on the disk while building etcd: free a few GiB"
+    ) as failure:
+        build()
+    assert "\n" not in str(failure.value)
+    fake_go.set(error="")
+    build()
+
+
+class _Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_too_little_space_is_said_before_compiling(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: _Usage(total=100 << 30, used=99 << 30, free=1 << 30))
+    with pytest.raises(UserError, match=r"needs 6 GiB of free disk space at .*, only 1 GiB are left"):
+        build()
+    assert fake_go.compiled() == []
+
+
+def test_disk_that_really_fills_up(fake_go: FakeGo) -> None:
+    """The cache is a file system of 2 MiB; the third program does not fit, until it is made larger."""
+    script = f"""
+        set -e
+        mkdir -p {fake_go.cache} && mount -t tmpfs -o size=2m none {fake_go.cache}
+        FAKE_GO_SIZE=900000 "$@" 2>{fake_go.cache.parent}/first && exit 1
+        mount -o remount,size=20m {fake_go.cache}
+        FAKE_GO_SIZE=900000 "$@" 2>{fake_go.cache.parent}/second
+    """
+    in_namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    if not shutil.which("unshare") or subprocess.run([*in_namespace, "true"], check=False).returncode:
+        pytest.skip("this machine does not let us mount a small file system")
+    attempt = """
+import sys
+import longshore.dev.build as b
+from longshore.errors import UserError
+b._FIRST_BUILD_SPACE = b._REBUILD_SPACE = 0
+try:
+    b.build()
+except UserError as error:
+    sys.exit(f"error: {error}")
+"""
+    command = [*in_namespace, "sh", "-c", script, "sh", sys.executable, "-c", attempt]
+    subprocess.run(command, check=True)
+    first = (fake_go.cache.parent / "first").read_text().splitlines()
+    assert (
+        first[-1] == "error: no space left on the disk while building kubectl: free a few GiB, then try again"
+    )
+    second = (fake_go.cache.parent / "second").read_text()
+    assert "[1/5] kubectl" in second
+    assert "error" not in second
+
+
+def test_other_sources_are_another_folder(
+    fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import longshore.dev.build as module
+
+    before = programs_folder()
+    changed = tmp_path / "modules"
+    shutil.copytree(module._MODULES, changed)
+    with (changed / "etcd" / "go.mod").open("a") as file:
+        file.write("// changed\n")
+    monkeypatch.setattr(module, "_MODULES", changed)
+    assert programs_folder() != before
+
+
+def test_only_linux_is_supported(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UserError, match="needs Linux, this is darwin"):
+        build()

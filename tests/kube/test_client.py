@@ -1,0 +1,237 @@
+"""The client on the real API server: who is let in, what is verified, and how tokens rotate."""
+
+import asyncio
+import json
+import ssl
+from pathlib import Path
+
+import pytest
+
+from longshore.api.meta import ApiObject, ApiStruct, Change
+from longshore.dev import ControlPlane
+from longshore.kube.client import Client
+from longshore.kube.codec import JsonCodec
+from longshore.kube.config import Connection, load
+from longshore.kube.credentials import Fixed, TokenFile
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.pool import Pool
+from longshore.kube.reflector import Reflector
+from longshore.kube.resources import NODES, PODS, Resource
+from longshore.kube.writer import Writer
+from tests.kube.churn import pod_body
+
+
+def with_token(control_plane: ControlPlane, path: Path) -> Connection:
+    admin = load(control_plane.kubeconfig)
+    context = ssl.create_default_context(cafile=str(control_plane.ca_file))
+    return Connection(server=admin.server, ssl=context, credentials=TokenFile(path))
+
+
+async def test_server_with_a_foreign_certificate_is_refused(control_plane: ControlPlane) -> None:
+    server = load(control_plane.kubeconfig).server
+    stranger = Connection(server=server, ssl=ssl.create_default_context(), credentials=Fixed(None))
+    async with Client(stranger) as client:
+        with pytest.raises(ConnectionFailed, match="certificate verify failed"):
+            await client.request("GET", "/version")
+    async with Pool(stranger) as pool:
+        with pytest.raises(ConnectionFailed, match="certificate verify failed"):
+            await pool.send("GET", "/version")
+
+
+async def test_server_that_is_not_there() -> None:
+    nowhere = Connection(server="http://127.0.0.1:1", ssl=None, credentials=Fixed(None))
+    async with Client(nowhere) as client, Pool(nowhere) as pool:
+        for attempt in (client.request("GET", "/version"), pool.send("GET", "/version")):
+            with pytest.raises(ConnectionFailed) as failed:
+                await attempt
+            assert not failed.value.sent
+
+
+async def test_wrong_token_is_401(control_plane: ControlPlane, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("not-a-token")
+    async with Client(with_token(control_plane, token)) as client:
+        with pytest.raises(ApiError) as refused:
+            await client.request("GET", "/api/v1/pods")
+    assert refused.value.status == 401
+
+
+async def test_service_account_without_rights_is_403_with_the_servers_words(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    kubeconfig = control_plane.service_account("nobody", namespace=namespace)
+    async with Client(load(kubeconfig)) as client:
+        with pytest.raises(ApiError, match="cannot list resource") as refused:
+            await client.request("GET", "/api/v1/pods")
+    assert refused.value.status == 403
+
+
+async def test_token_that_rotates_is_read_again(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """The old account is deleted, so its token is refused; the new one is in the file by then."""
+    for name in ("old", "new"):
+        control_plane.kubectl("create", "serviceaccount", name, "-n", namespace)
+        control_plane.kubectl(
+            "create", "rolebinding", name, "-n", namespace, "--clusterrole=edit", f"--serviceaccount={namespace}:{name}"
+        )
+    token = tmp_path / "token"
+    token.write_text(control_plane.kubectl("create", "token", "old", "-n", namespace))
+    connection = with_token(control_plane, token)
+    told: list[Change[ApiObject]] = []
+    async with Client(connection) as client, Pool(connection) as pool:
+        writer = Writer(pool)
+        reflector = Reflector(client, PODS, told.append, namespace=namespace)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 20)
+        await writer.create(PODS, namespace, pod_body("before", {}))
+        control_plane.kubectl("delete", "serviceaccount", "old", "-n", namespace)
+        token.write_text(control_plane.kubectl("create", "token", "new", "-n", namespace))
+        await _until_refused(control_plane, connection, namespace)
+        await writer.create(PODS, namespace, pod_body("after", {}))
+        await client.request("GET", PODS.path(namespace=namespace))
+        async with asyncio.timeout(20):
+            while f"{namespace}/after" not in reflector.store:
+                await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _until_refused(control_plane: ControlPlane, connection: Connection, namespace: str) -> None:
+    """The API server remembers for some seconds that a token was good."""
+    header = await connection.credentials.authorization()
+    old = Connection(server=connection.server, ssl=connection.ssl, credentials=Fixed(header))
+    async with Client(old) as client, asyncio.timeout(60):
+        while True:
+            try:
+                await client.request("GET", PODS.path(namespace=namespace))
+            except ApiError as error:
+                assert error.status == 401
+                return
+            await asyncio.sleep(0.5)
+
+
+class WidgetSpec(ApiStruct):
+    size: int = 0
+
+
+class Widget(ApiObject):
+    spec: WidgetSpec = WidgetSpec()
+
+
+WIDGETS = Resource(group="example.com", version="v1", plural="widgets", codec=JsonCodec(Widget))
+
+WIDGET_CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {plural: widgets, singular: widget, kind: Widget}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_custom_resource_with_a_label_selector(
+    streaming: bool, control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.kubectl("apply", "-f", "-", input=WIDGET_CRD)
+    control_plane.kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
+    connection = load(control_plane.kubeconfig)
+    told: list[tuple[str, int]] = []
+
+    def tell(change: Change[Widget]) -> None:
+        told.append((change.object.metadata.name, change.new.spec.size if change.new else -1))
+
+    def widget(name: str, size: object, **labels: str) -> dict[str, object]:
+        metadata = {"name": name, "labels": labels}
+        return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
+
+    async with Client(connection) as client, Pool(connection) as pool:
+        writer = Writer(pool)
+        await writer.create(WIDGETS, namespace, widget("first", 1, app="web"))
+        await writer.create(WIDGETS, namespace, widget("other", 9, app="db"))
+        await writer.create(WIDGETS, namespace, widget("broken", "huge", app="web"))
+        reflector = Reflector(
+            client, WIDGETS, tell, namespace=namespace, label_selector="app=web", streaming=streaming
+        )
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 20)
+        await writer.create(WIDGETS, namespace, widget("second", 2, app="web"))
+        await writer.patch(WIDGETS, namespace, "first", {"spec": {"size": "enormous"}})
+        await writer.patch(WIDGETS, namespace, "second", {"metadata": {"labels": {"app": "db"}}})
+        await writer.patch(WIDGETS, namespace, "broken", {"spec": {"size": 3}})
+        async with asyncio.timeout(20):
+            while len(told) < 5:
+                await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    # What cannot be decoded is as if it were not there; what leaves the selector is deleted.
+    assert told == [("first", 1), ("second", 2), ("first", -1), ("second", -1), ("broken", 3)]
+
+
+async def test_field_selector_hides_pods_that_ended(control_plane: ControlPlane, namespace: str) -> None:
+    connection = load(control_plane.kubeconfig)
+    told: list[str] = []
+
+    def tell(change: Change[ApiObject]) -> None:
+        told.append("deleted" if change.new is None else "there")
+
+    async with Client(connection) as client, Pool(connection) as pool:
+        writer = Writer(pool)
+        reflector = Reflector(client, PODS, tell, namespace=namespace, field_selector="status.phase!=Succeeded")
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 20)
+        await writer.create(PODS, namespace, pod_body("web", {}))
+        await writer.patch(PODS, namespace, "web", {"status": {"phase": "Succeeded"}}, subresource="status")
+        async with asyncio.timeout(20):
+            while told[-1:] != ["deleted"]:
+                await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert reflector.store == {}
+
+
+async def test_list_in_pages(control_plane: ControlPlane, namespace: str) -> None:
+    """More pods than fit on a page, and a server that offers no streaming."""
+    connection = load(control_plane.kubeconfig)
+    async with Client(connection) as client, Pool(connection) as pool:
+        writer = Writer(pool)
+        count = 620
+        await asyncio.gather(
+            *(writer.create(PODS, namespace, pod_body(f"pod-{number}", {})) for number in range(count))
+        )
+        reflector = Reflector(client, PODS, lambda _change: None, namespace=namespace, streaming=False)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 20)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert len(reflector.store) == count
+
+
+async def test_request_target_with_a_line_break_is_not_sent(control_plane: ControlPlane) -> None:
+    async with Pool(load(control_plane.kubeconfig)) as pool:
+        for target in ("/api/v1/pods\r\nX-Evil: 1", "/a b", "api", ""):
+            with pytest.raises(ValueError, match="target of an HTTP request"):
+                await pool.send("GET", target)
+
+
+async def test_pool_serves_more_requests_than_it_has_connections(control_plane: ControlPlane) -> None:
+    async with Pool(load(control_plane.kubeconfig), size=2) as pool:
+        cancelled = [asyncio.create_task(pool.send("GET", NODES.path())) for _ in range(10)]
+        await asyncio.sleep(0)
+        for task in cancelled[::2]:
+            task.cancel()
+        answers = await asyncio.gather(*cancelled, *(pool.send("GET", NODES.path()) for _ in range(10)), return_exceptions=True)
+    good = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert len(good) == 15
+    assert all(json.loads(answer.body)["kind"] == "NodeList" for answer in good)
