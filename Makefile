@@ -37,7 +37,7 @@ format: $(VENV)/.dev ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
 
 bench-client: $(VENV)/.bench ## The client beside the official one and a bare HTTP client
-	$(BIN)/python bench/client.py
+	$(BIN)/python -m bench.client
 
 proto: $(VENV)/.dev ## Generate the protobuf code from proto/
 	$(UV) sync --frozen --inexact --all-extras --group proto

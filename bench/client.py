@@ -1,7 +1,7 @@
 """The client beside the official `kubernetes` package and a bare HTTP client, in one run.
 
     make bench-client                 all of it, about five minutes on two cores
-    .venv/bin/python bench/client.py --pods 2000
+    .venv/bin/python -m bench.client --pods 2000
 
 Four questions, each with the bar it has to reach:
 
@@ -27,7 +27,7 @@ from pathlib import Path
 
 import aiohttp
 import uvloop
-from realistic import pod, running_status
+from bench.realistic import pod, running_status
 
 from longshore.api import Change, Pod
 from longshore.dev import ControlPlane
@@ -78,7 +78,9 @@ async def _pages(connection: Connection, resource: Resource[Pod], limit: int = 5
     params = {"limit": str(limit)}
     async with Client(connection) as client:
         while True:
-            body = await client.request("GET", resource.path(), params=params, accept=resource.codec.accept_list)
+            body = await client.request(
+                "GET", resource.path(), params=params, accept=resource.codec.accept_list
+            )
             bodies.append(body)
             token = resource.codec.page(body).continue_token
             if not token:
@@ -126,7 +128,7 @@ def _bench_decode(json_bodies: list[bytes], pb_bodies: list[bytes], rounds: int)
     o, p, j = map(statistics.median, (official, ours, ours_json))
     print(f"  official client, JSON      {o * 1e3:8.0f} ms   {_spread(official, 1e3)}")
     print(f"  longshore, protobuf        {p * 1e3:8.0f} ms   {_spread(ours, 1e3)}")
-    print(f"  longshore, JSON            {j * 1e3:8.0f} ms   {_spread(ours_json, 1e3)}   {o / j:.1f} times faster")
+    print(f"  longshore, JSON            {j * 1e3:8.0f} ms   {_spread(ours_json, 1e3)}   {o / j:.1f} times")
     return o / p
 
 
@@ -221,7 +223,9 @@ def _binding(name: str, uid: str) -> bytes:
 
 async def _bind_bare(connection: Connection, targets: list[tuple[str, str]]) -> None:
     """The requests written out beforehand, 48 connections, and nothing but status codes looked at."""
-    requests = iter([(PODS.path(namespace="default", name=n, subresource="binding"), _binding(n, u)) for n, u in targets])
+    requests = iter(
+        [(PODS.path(namespace="default", name=n, subresource="binding"), _binding(n, u)) for n, u in targets]
+    )
     async with Pool(connection, size=_IN_FLIGHT) as pool:
 
         async def worker() -> None:
@@ -234,7 +238,9 @@ async def _bind_bare(connection: Connection, targets: list[tuple[str, str]]) -> 
 
 
 async def _bind_aiohttp(connection: Connection, targets: list[tuple[str, str]]) -> None:
-    requests = iter([(PODS.path(namespace="default", name=n, subresource="binding"), _binding(n, u)) for n, u in targets])
+    requests = iter(
+        [(PODS.path(namespace="default", name=n, subresource="binding"), _binding(n, u)) for n, u in targets]
+    )
     connector = aiohttp.TCPConnector(limit=_IN_FLIGHT, ssl=connection.ssl or True)
     headers = {"Content-Type": "application/json"}
     authorization = await connection.credentials.authorization()
@@ -282,8 +288,12 @@ _made = 0
 
 
 async def _fresh(connection: Connection, count: int) -> list[tuple[str, str]]:
-    global _made  # noqa: PLW0603 - names must differ between rounds
-    spec = {"schedulerName": "nobody", "terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "i"}]}
+    global _made
+    spec = {
+        "schedulerName": "nobody",
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "c", "image": "i"}],
+    }
     async with Pool(connection, size=_IN_FLIGHT) as pool:
         writer = Writer(pool, concurrency=_IN_FLIGHT)
 
@@ -307,7 +317,9 @@ def _spread(seen: list[float], scale: float = 1.0) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pods", type=int, default=10_000, help="pods to decode and to list")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of decoding, listing and binding")
     parser.add_argument("--binds", type=int, default=1500, help="pods bound by each side in a round")
@@ -322,8 +334,8 @@ def main() -> None:
         uvloop.run(_create(connection, options.pods, namespace="bench"))
         json_bodies = uvloop.run(_pages(connection, PODS_JSON))
         pb_bodies = uvloop.run(_pages(connection, PODS))
-        size = sum(map(len, json_bodies)) / options.pods
-        print(f"{options.pods} pods, {size:.0f} bytes of JSON each, {sum(map(len, pb_bodies)) / options.pods:.0f} of protobuf")
+        size, pb_size = (sum(map(len, bodies)) / options.pods for bodies in (json_bodies, pb_bodies))
+        print(f"{options.pods} pods, {size:.0f} bytes of JSON each, {pb_size:.0f} of protobuf")
         print("\ndecode, CPU time from bytes to store")
         decode = _bench_decode(json_bodies, pb_bodies, options.rounds)
         print("\nlist, time from request to store")

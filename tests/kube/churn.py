@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from longshore.api import Change, Pod
 from longshore.kube.client import Client
@@ -19,7 +20,11 @@ _NAMES = 400
 
 
 def pod_body(name: str, labels: dict[str, str]) -> dict[str, object]:
-    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+    container = {
+        "name": "main",
+        "image": "none",
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -58,8 +63,9 @@ async def churn(writer: Writer, namespace: str, *, operations: int, seed: int) -
 class Mirror:
     """A reflector under test, with its changes applied to a second store as a handler would."""
 
-    def __init__(self, reflector: Reflector[Pod]) -> None:
-        self.reflector = reflector
+    reflector: Reflector[Pod]
+
+    def __init__(self) -> None:
         self.told: dict[str, Pod] = {}
         self.changes = 0
 
@@ -81,9 +87,7 @@ class Mirror:
     async def equals_a_fresh_list(self, direct: Connection, namespace: str, *, within: float) -> None:
         """Wait until nothing is lost and nothing is extra; fail with the difference when time is up."""
         async with Client(direct) as client:
-            body = await client.request(
-                "GET", PODS.path(namespace=namespace), accept=PODS.codec.accept_list
-            )
+            body = await client.request("GET", PODS.path(namespace=namespace), accept=PODS.codec.accept_list)
         fresh = {pod.key: pod for pod in PODS.codec.page(body).items}
         try:
             async with asyncio.timeout(within):
@@ -93,24 +97,19 @@ class Mirror:
             store = self.reflector.store
             lost = [key for key in fresh if store.get(key) != fresh[key]]
             extra = [key for key in store if key not in fresh]
-            raise AssertionError(f"lost or stale: {lost[:5]} ({len(lost)}), extra: {extra[:5]} ({len(extra)})") from None
+            raise AssertionError(
+                f"lost or stale: {lost[:5]} ({len(lost)}), extra: {extra[:5]} ({len(extra)})"
+            ) from None
         assert self.told == fresh
 
 
 @asynccontextmanager
-async def mirrored(connection: Connection, namespace: str, **options: object) -> AsyncIterator[Mirror]:
+async def mirrored(connection: Connection, namespace: str, **options: Any) -> AsyncIterator[Mirror]:
     """A reflector on the pods of the namespace, running through the given connection."""
     async with Client(connection) as client:
-        mirror: Mirror
-        reflector = Reflector(
-            client,
-            PODS,
-            lambda change: mirror.take(change),
-            namespace=namespace,
-            **options,  # type: ignore[arg-type]
-        )
-        mirror = Mirror(reflector)
-        task = asyncio.create_task(reflector.run())
+        mirror = Mirror()
+        mirror.reflector = Reflector(client, PODS, mirror.take, namespace=namespace, **options)
+        task = asyncio.create_task(mirror.reflector.run())
         try:
             yield mirror
         finally:
@@ -124,4 +123,3 @@ async def mirrored(connection: Connection, namespace: str, **options: object) ->
 async def writing(connection: Connection) -> AsyncIterator[Writer]:
     async with Pool(connection, size=16) as pool:
         yield Writer(pool, concurrency=16)
-

@@ -1,4 +1,4 @@
-"""A world in virtual time for candidates of a lease: one server, a network that fails, clocks that disagree."""
+"""Candidates of a lease in virtual time: one server, a network that fails, clocks that disagree."""
 
 import heapq
 import random
@@ -123,7 +123,8 @@ class World:
             case Over():
                 candidate.alive = False
             case Wait(until):
-                time = candidate.real(until) + self.network.lateness()
+                # Never quite at once: clocks are converted with an error, and time has to go on.
+                time = max(candidate.real(until), self.now + 1e-6) + self.network.lateness()
                 self.at(time, lambda: self._step(candidate))
             case Read() | Write() as step:
                 self._request(candidate, step)
@@ -134,10 +135,11 @@ class World:
         if candidate.election.holds(sent):
             limit = min(limit, candidate.election.held_until - sent)
         # Whichever comes first: the answer, or the limit.
-        waiting = [True]
+        waiting = {step}
 
         def end(tell: Callable[[], None]) -> None:
-            if candidate.alive and waiting.pop() if waiting else False:
+            if waiting and candidate.alive:
+                waiting.clear()
                 tell()
                 if candidate.election.leads and candidate.led_at is None:
                     candidate.led_at = self.now

@@ -142,8 +142,13 @@ class Proxy:
         match fault:
             case Refuse():
                 headers = {"Retry-After": str(fault.retry_after)} if fault.retry_after is not None else {}
-                body = {"kind": "Status", "code": fault.status, "reason": fault.reason, "message": "scripted"}
-                return web.json_response(body, status=fault.status, headers=headers)
+                status = {
+                    "kind": "Status",
+                    "code": fault.status,
+                    "reason": fault.reason,
+                    "message": "scripted",
+                }
+                return web.json_response(status, status=fault.status, headers=headers)
             case DropBefore():
                 _reset(request)
                 return web.Response()
@@ -161,14 +166,20 @@ class Proxy:
             del self._open[id(request)]
 
     async def _forward(self, request: web.Request, body: bytes, fault: Fault | None) -> web.StreamResponse:
-        headers = {name: request.headers[name] for name in ("Accept", "Content-Type") if name in request.headers}
+        headers = {
+            name: request.headers[name] for name in ("Accept", "Content-Type") if name in request.headers
+        }
         headers["Accept-Encoding"] = "identity"
         authorization = await self.upstream.credentials.authorization()
         if authorization is not None:
             headers["Authorization"] = authorization
         timeout = aiohttp.ClientTimeout(total=None)
         async with self._session.request(
-            request.method, self.upstream.server + request.path_qs, data=body, headers=headers, timeout=timeout
+            request.method,
+            self.upstream.server + request.path_qs,
+            data=body,
+            headers=headers,
+            timeout=timeout,
         ) as answer:
             if isinstance(fault, LoseAnswer | AnswerLate):
                 whole = await answer.read()

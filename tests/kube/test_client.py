@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from tests.kube.churn import pod_body
 
 from longshore.api.meta import ApiObject, ApiStruct, Change
 from longshore.dev import ControlPlane
@@ -18,7 +19,6 @@ from longshore.kube.pool import Pool
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS, Resource
 from longshore.kube.writer import Writer
-from tests.kube.churn import pod_body
 
 
 def with_token(control_plane: ControlPlane, path: Path) -> Connection:
@@ -73,7 +73,13 @@ async def test_token_that_rotates_is_read_again(
     for name in ("old", "new"):
         control_plane.kubectl("create", "serviceaccount", name, "-n", namespace)
         control_plane.kubectl(
-            "create", "rolebinding", name, "-n", namespace, "--clusterrole=edit", f"--serviceaccount={namespace}:{name}"
+            "create",
+            "rolebinding",
+            name,
+            "-n",
+            namespace,
+            "--clusterrole=edit",
+            f"--serviceaccount={namespace}:{name}",
         )
     token = tmp_path / "token"
     token.write_text(control_plane.kubectl("create", "token", "old", "-n", namespace))
@@ -154,7 +160,12 @@ async def test_custom_resource_with_a_label_selector(
 
     def widget(name: str, size: object, **labels: str) -> dict[str, object]:
         metadata = {"name": name, "labels": labels}
-        return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
+        return {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": metadata,
+            "spec": {"size": size},
+        }
 
     async with Client(connection) as client, Pool(connection) as pool:
         writer = Writer(pool)
@@ -188,7 +199,9 @@ async def test_field_selector_hides_pods_that_ended(control_plane: ControlPlane,
 
     async with Client(connection) as client, Pool(connection) as pool:
         writer = Writer(pool)
-        reflector = Reflector(client, PODS, tell, namespace=namespace, field_selector="status.phase!=Succeeded")
+        reflector = Reflector(
+            client, PODS, tell, namespace=namespace, field_selector="status.phase!=Succeeded"
+        )
         task = asyncio.create_task(reflector.run())
         await asyncio.wait_for(reflector.synced.wait(), 20)
         await writer.create(PODS, namespace, pod_body("web", {}))
@@ -231,7 +244,9 @@ async def test_pool_serves_more_requests_than_it_has_connections(control_plane: 
         await asyncio.sleep(0)
         for task in cancelled[::2]:
             task.cancel()
-        answers = await asyncio.gather(*cancelled, *(pool.send("GET", NODES.path()) for _ in range(10)), return_exceptions=True)
+        answers = await asyncio.gather(
+            *cancelled, *(pool.send("GET", NODES.path()) for _ in range(10)), return_exceptions=True
+        )
     good = [answer for answer in answers if not isinstance(answer, BaseException)]
     assert len(good) == 15
     assert all(json.loads(answer.body)["kind"] == "NodeList" for answer in good)

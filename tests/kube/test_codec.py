@@ -34,7 +34,9 @@ spec:
   containers:
     - name: main
       image: example.com/web:1
-      ports: [{containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1, protocol: TCP}, {containerPort: 53, protocol: UDP}]
+      ports:
+        - {containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1, protocol: TCP}
+        - {containerPort: 53, protocol: UDP}
       resources: {requests: {cpu: 500m, memory: 64Mi, example.com/gpu: "1"}, limits: {example.com/gpu: "1"}}
     - {name: plain, image: none}
   tolerations:
@@ -66,7 +68,8 @@ spec:
     podAntiAffinity:
       preferredDuringSchedulingIgnoredDuringExecution:
         - weight: 3
-          podAffinityTerm: {topologyKey: host, labelSelector: {matchLabels: {app: web}}, namespaceSelector: {}}
+          podAffinityTerm:
+            {topologyKey: host, labelSelector: {matchLabels: {app: web}}, namespaceSelector: {}}
 """
 
 
@@ -81,7 +84,9 @@ async def test_json_and_protobuf_give_the_same_pod(control_plane: ControlPlane, 
     [from_json] = PODS_JSON.codec.page(as_json).items
     [from_protobuf] = PODS.codec.page(as_protobuf).items
     assert from_protobuf == from_json
-    unset = {f.name for f in msgspec.structs.fields(type(from_json.spec)) if not getattr(from_json.spec, f.name)}
+    unset = {
+        f.name for f in msgspec.structs.fields(type(from_json.spec)) if not getattr(from_json.spec, f.name)
+    }
     assert unset == {"node_name", "overhead"}
     affinity = from_json.spec.affinity
     assert affinity is not None
@@ -100,7 +105,10 @@ async def test_json_and_protobuf_give_the_same_nodes(control_plane: ControlPlane
     control_plane.kubectl("delete", "node", "tainted-0")
     # Heartbeats between the two requests change versions, not content.
     stripped = [
-        [msgspec.structs.replace(n, metadata=msgspec.structs.replace(n.metadata, resource_version="")) for n in page.items]
+        [
+            msgspec.structs.replace(n, metadata=msgspec.structs.replace(n.metadata, resource_version=""))
+            for n in page.items
+        ]
         for page in (as_json, as_protobuf)
     ]
     assert stripped[0] == stripped[1]
@@ -121,7 +129,10 @@ PROTOBUF = ProtobufCodec(decode_pod)
 
 
 def test_json_event_of_a_wrong_shape_names_the_object() -> None:
-    broken = {"metadata": {"name": "web", "namespace": "x", "resourceVersion": "7"}, "spec": {"priority": "high"}}
+    broken = {
+        "metadata": {"name": "web", "namespace": "x", "resourceVersion": "7"},
+        "spec": {"priority": "high"},
+    }
     kind, item = JSON.event(frame("ADDED", broken))
     assert kind == "ADDED"
     assert isinstance(item, Broken)
@@ -130,7 +141,10 @@ def test_json_event_of_a_wrong_shape_names_the_object() -> None:
 
 
 def test_json_list_keeps_the_good_beside_the_broken() -> None:
-    body = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "spec": 1}]}
+    body = {
+        "metadata": {"resourceVersion": "9"},
+        "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "spec": 1}],
+    }
     page = JSON.page(json.dumps(body).encode())
     assert [item.key for item in page.items] == ["a"]
     assert page.undecodable == ["b: Expected `object`, got `int` - at `$.spec`"]
@@ -140,7 +154,9 @@ def test_list_without_items_is_empty() -> None:
     assert JSON.page(b'{"metadata": {"resourceVersion": "3"}, "items": null}').items == []
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"{", b"[]", b'{"type": "ADDED"}', b"\xff\xfe", b'{"type": 3, "object": {}}'])
+@pytest.mark.parametrize(
+    "rubbish", [b"", b"{", b"[]", b'{"type": "ADDED"}', b"\xff\xfe", b'{"type": 3, "object": {}}']
+)
 def test_json_rubbish_is_undecodable(rubbish: bytes) -> None:
     with pytest.raises(Undecodable):
         JSON.event(rubbish)
@@ -162,14 +178,25 @@ def test_bookmark_at_the_end_of_the_initial_events() -> None:
     assert JSON.event(frame("BOOKMARK", {"metadata": meta})) == ("BOOKMARK", Bookmark("12", True))
     message = pb.Bookmark(metadata=pb.BookmarkMeta(resource_version="12"))
     message.metadata.annotations["k8s.io/initial-events-end"] = "true"
-    assert PROTOBUF.event(envelope("BOOKMARK", message.SerializeToString())) == ("BOOKMARK", Bookmark("12", True))
+    assert PROTOBUF.event(envelope("BOOKMARK", message.SerializeToString())) == (
+        "BOOKMARK",
+        Bookmark("12", True),
+    )
 
 
 def test_error_in_the_stream_carries_its_status() -> None:
-    status = {"code": 429, "reason": "TooManyRequests", "message": "later", "details": {"retryAfterSeconds": 3}}
+    status = {
+        "code": 429,
+        "reason": "TooManyRequests",
+        "message": "later",
+        "details": {"retryAfterSeconds": 3},
+    }
     message = pb.Status(code=429, reason="TooManyRequests", message="later")
     message.details.retry_after_seconds = 3
-    for _, item in (JSON.event(frame("ERROR", status)), PROTOBUF.event(envelope("ERROR", message.SerializeToString()))):
+    for _, item in (
+        JSON.event(frame("ERROR", status)),
+        PROTOBUF.event(envelope("ERROR", message.SerializeToString())),
+    ):
         assert isinstance(item, Status)
         error = item.error()
         assert (error.status, error.reason, error.retry_after) == (429, "TooManyRequests", 3.0)
@@ -178,7 +205,9 @@ def test_error_in_the_stream_carries_its_status() -> None:
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_frames_are_found_however_the_bytes_arrive(size: int) -> None:
     json_frames = [frame("ADDED", {"metadata": {"name": str(n)}}) for n in range(20)]
-    pb_frames = [envelope("ADDED", pb.Pod(metadata=pb.ObjectMeta(name=str(n))).SerializeToString()) for n in range(20)]
+    pb_frames = [
+        envelope("ADDED", pb.Pod(metadata=pb.ObjectMeta(name=str(n))).SerializeToString()) for n in range(20)
+    ]
     wire_json = b"".join(f + b"\n" for f in json_frames)
     wire_pb = b"".join(len(f).to_bytes(4) + f for f in pb_frames)
     for codec, wire, expected in ((JSON, wire_json, json_frames), (PROTOBUF, wire_pb, pb_frames)):
@@ -198,7 +227,9 @@ def test_frame_of_an_absurd_length_is_undecodable() -> None:
 
 def test_equal_parts_of_pods_are_shared() -> None:
     template = pb.PodSpec(node_name="node-1", scheduler_name="longshore")
-    template.containers.add(name="main", image="none", resources=pb.ResourceRequirements().SerializeToString())
+    template.containers.add(
+        name="main", image="none", resources=pb.ResourceRequirements().SerializeToString()
+    )
     template.tolerations.append(pb.Toleration(key="a", operator="Exists").SerializeToString())
 
     def decoded(name: str) -> Pod:

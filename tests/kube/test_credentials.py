@@ -367,7 +367,7 @@ class TestExecPluginProblems:
         assert "gave no answer in 0.3 s" in await plugin.problem()
         child = int((plugin.folder / "child").read_text())
         async with asyncio.timeout(5):
-            while _runs(child):  # noqa: ASYNC110 - nobody tells of the end of a grandchild
+            while _runs(child):
                 await asyncio.sleep(0.01)
 
     @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kube.lease_world import TIMING, BadNetwork, Candidate, Network, World
 
 from longshore.errors import UserError
 from longshore.kube.election import Election, Over, Read, Record, Timing, Wait, Write
-from tests.kube.lease_world import TIMING, BadNetwork, Candidate, Network, World
 
 PERIOD = TIMING.retry_period
 

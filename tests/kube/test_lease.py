@@ -35,7 +35,7 @@ class LeaseInMemory:
         path: str,
         *,
         body: bytes | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - as the client has it
+        timeout: float | None = None,
     ) -> bytes:
         if self.failure is not None:
             raise self.failure

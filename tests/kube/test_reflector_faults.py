@@ -8,14 +8,14 @@ import random
 from collections.abc import Callable
 
 import pytest
+from tests.kube.churn import churn, mirrored, writing
+from tests.kube.proxy import Asked, End, Fault, Proxy, Refuse, Reset, Script, Stall
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster, Repetitions
 from longshore.kube.backoff import Backoff
 from longshore.kube.config import load
 from longshore.kube.resources import PODS
-from tests.kube.churn import churn, mirrored, writing
-from tests.kube.proxy import Asked, End, Fault, Proxy, Refuse, Reset, Script, Stall
 
 
 def at_random(make: Callable[[Asked, random.Random], Fault | None]) -> Callable[[], Script]:
@@ -122,9 +122,7 @@ async def test_410_lists_again_and_tells_the_deletions(control_plane: ControlPla
     assert mirror.reflector.relists >= 2
 
 
-async def test_api_server_killed_and_restarted(
-    own_cluster: OwnCluster, repetitions: Repetitions
-) -> None:
+async def test_api_server_killed_and_restarted(own_cluster: OwnCluster, repetitions: Repetitions) -> None:
     plane = own_cluster(nodes=0, kwok=False, controller_manager=False)
     direct = load(plane.kubeconfig)
     async with (

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.kube.churn import pod_body
+from tests.kube.proxy import AnswerLate, Asked, DropBefore, Fault, LandLate, LoseAnswer, Proxy, Refuse
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
@@ -19,8 +21,6 @@ from longshore.kube.pool import Pool
 from longshore.kube.recorder import EVENTS, EventRecorder, Happening
 from longshore.kube.resources import PODS
 from longshore.kube.writer import Patch, Writer
-from tests.kube.churn import pod_body
-from tests.kube.proxy import AnswerLate, Asked, DropBefore, Fault, LandLate, LoseAnswer, Proxy, Refuse
 
 TIMEOUT = 0.4
 
@@ -52,7 +52,9 @@ def once(method: str, fault: Fault) -> Callable[[Asked], Fault | None]:
 
 
 def pod(control_plane: ControlPlane, namespace: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(control_plane.kubectl("get", "pod", name, "-n", namespace, "-o", "json"))
+    found: dict[str, Any] = json.loads(
+        control_plane.kubectl("get", "pod", name, "-n", namespace, "-o", "json")
+    )
     return found
 
 
@@ -149,7 +151,9 @@ async def test_update_with_a_lost_answer_after_which_another_changed_the_object(
         made = json.loads(await writer.create(PODS, namespace, pod_body("web", {"by": "nobody"})))
         proxy.script = once("PUT", LandLate(seconds=3 * TIMEOUT))
         update = asyncio.create_task(
-            writer.update(PODS, namespace, "web", made | {"metadata": made["metadata"] | {"labels": {"by": "us"}}})
+            writer.update(
+                PODS, namespace, "web", made | {"metadata": made["metadata"] | {"labels": {"by": "us"}}}
+            )
         )
         await asyncio.sleep(TIMEOUT / 4)
         async with Pool(load(control_plane.kubeconfig)) as direct:
@@ -211,7 +215,14 @@ async def test_many_binds_under_random_faults(
         if asked.path in landed:
             again.append(asked.path)
         fault = rng.choice(
-            [None, LoseAnswer(), DropBefore(), AnswerLate(2 * TIMEOUT), Refuse(429, retry_after=0), Refuse(503)]
+            [
+                None,
+                LoseAnswer(),
+                DropBefore(),
+                AnswerLate(2 * TIMEOUT),
+                Refuse(429, retry_after=0),
+                Refuse(503),
+            ]
         )
         if fault is None or isinstance(fault, LoseAnswer | AnswerLate):
             landed.add(asked.path)
@@ -220,7 +231,9 @@ async def test_many_binds_under_random_faults(
     async with Pool(load(control_plane.kubeconfig)) as direct, writing(proxy) as writer:
         creator = Writer(direct)
         names = [f"web-{number}" for number in range(count)]
-        bodies = await asyncio.gather(*(creator.create(PODS, namespace, pod_body(name, {})) for name in names))
+        bodies = await asyncio.gather(
+            *(creator.create(PODS, namespace, pod_body(name, {})) for name in names)
+        )
         uids = [json.loads(body)["metadata"]["uid"] for body in bodies]
         proxy.script = script
         outcomes = await asyncio.gather(
@@ -237,7 +250,9 @@ async def test_many_binds_under_random_faults(
 
 
 def happening(namespace: str, note: str = "0/3 nodes are available: 3 Insufficient cpu.") -> Happening:
-    return Happening("v1", "Pod", namespace, "web", "some-uid", "Warning", "FailedScheduling", "Scheduling", note)
+    return Happening(
+        "v1", "Pod", namespace, "web", "some-uid", "Warning", "FailedScheduling", "Scheduling", note
+    )
 
 
 def events(control_plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
@@ -256,7 +271,9 @@ async def test_repeated_events_become_one_with_a_count(
             await asyncio.sleep(0)
         recorder.record(happening(namespace, note="something else"))
         await recorder.flush()
-    seen = {event["note"]: event.get("series", {}).get("count", 1) for event in events(control_plane, namespace)}
+    seen = {
+        event["note"]: event.get("series", {}).get("count", 1) for event in events(control_plane, namespace)
+    }
     assert seen == {"0/3 nodes are available: 3 Insufficient cpu.": 10, "something else": 1}
     assert sum(asked.method == "PATCH" for asked in proxy.asked) < 6
 

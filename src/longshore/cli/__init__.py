@@ -46,12 +46,22 @@ def _longshore() -> None:
 
 
 def main() -> None:
-    """Run the command line: a `UserError` is one line on stderr and exit code 1."""
+    """Run the command line. An error is one line on stderr; wrong arguments exit with 2."""
     try:
-        _longshore.main(prog_name="longshore", standalone_mode=True)
+        code = _longshore.main(prog_name="longshore", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except UserError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "longshore"
+        click.echo(f"error: {error.format_message()} Try: {path} --help", err=True)
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
     except BrokenPipeError:
         # The reader of our output has gone (`longshore … | head`): nothing is left to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

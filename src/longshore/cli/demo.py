@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from longshore.errors import UserError
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -32,17 +30,7 @@ _POD_SIZES = (("100m", "128Mi"), ("250m", "1Gi"), ("500m", "2Gi"), ("1", "4Gi"),
 _POD_SHARES = (5, 5, 4, 3, 2, 1)
 
 
-class _Command(click.Command):
-    """Says what is wrong with the arguments in one line, as with all other errors."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            raise UserError(f"{error.format_message()} See longshore demo --help") from error
-
-
-@click.command("demo", cls=_Command)
+@click.command("demo")
 @click.option(
     "--nodes", type=click.IntRange(1, 10_000), default=12, show_default=True, help="How many nodes."
 )

@@ -9,10 +9,8 @@ import structlog
 def configure(*, verbose: bool) -> None:
     """Write logs to stderr; `verbose` adds a line for every pod."""
     renderer: structlog.typing.Processor
-    if sys.stderr.isatty():
-        renderer = structlog.dev.ConsoleRenderer()
-    else:
-        renderer = structlog.processors.JSONRenderer()
+    people = sys.stderr.isatty()
+    renderer = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -7,8 +7,12 @@ import click
 
 
 @click.command("run", epilog="Example: longshore run --scheduler-name longshore --kubeconfig ~/.kube/config")
-@click.option("--scheduler-name", default="longshore", show_default=True, help="Schedule pods that ask for this name.")
-@click.option("--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like.")
+@click.option(
+    "--scheduler-name", default="longshore", show_default=True, help="Schedule pods that ask for this name."
+)
+@click.option(
+    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
+)
 @click.option("--context", help="Context of the kubeconfig, instead of the current one.")
 @click.option(
     "--leader-elect/--no-leader-elect",
@@ -50,13 +54,17 @@ def command(
     if not scheduler_name:
         raise UserError("the scheduler name is empty: give the name that pods have in spec.schedulerName")
     logs.configure(verbose=verbose)
-    engine = Engine(scheduler_name=scheduler_name, tie_break="first" if tie_break == "first" else "random", seed=seed)
+    engine = Engine(
+        scheduler_name=scheduler_name, tie_break="first" if tie_break == "first" else "random", seed=seed
+    )
 
     async def run() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await schedule(lambda: load(kubeconfig, context=context), engine, leader_elect=leader_elect, stop=stop)
+        await schedule(
+            lambda: load(kubeconfig, context=context), engine, leader_elect=leader_elect, stop=stop
+        )
 
     uvloop.run(run())

@@ -15,6 +15,7 @@ from typing import Any
 from longshore.dev.keys import Pair
 
 _TIMEOUT_SECONDS = 30
+_PROBE_SECONDS = 3
 # More than this many connections gain nothing on the few cores of a developer's machine.
 _PARALLEL_CREATES = 4
 
@@ -38,7 +39,7 @@ class Admin:
     def ready(self) -> bool:
         """Whether the API server says that it is ready; False while it cannot be reached."""
         try:
-            self.request("GET", "/readyz")
+            self.request("GET", "/readyz", timeout=_PROBE_SECONDS)
         except (RefusedError, OSError, http.client.HTTPException):
             return False
         return True
@@ -60,9 +61,10 @@ class Admin:
         body: Mapping[str, Any] | None = None,
         *,
         content_type: str = "application/json",
+        timeout: float = _TIMEOUT_SECONDS,
     ) -> bytes:
         """One request on a connection of its own."""
-        connection = self._connect()
+        connection = self._connect(timeout)
         try:
             return _exchange(connection, method, path, body, content_type)
         finally:
@@ -92,10 +94,8 @@ class Admin:
         with ThreadPoolExecutor(_PARALLEL_CREATES) as pool:
             list(pool.map(create, [part for part in parts if part]))
 
-    def _connect(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(
-            "127.0.0.1", self._port, context=self._tls, timeout=_TIMEOUT_SECONDS
-        )
+    def _connect(self, timeout: float = _TIMEOUT_SECONDS) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls, timeout=timeout)
 
 
 def _exchange(

@@ -302,7 +302,7 @@ class ControlPlane:
             time.sleep(max(_POLL_SECONDS, 5 * (time.monotonic() - asked)))
 
     def _end_processes(self) -> None:
-        # The API server first: the others would fill their logs with its absence.
+        # Clients before servers, or they would fill their logs with the absence.
         for component in reversed(self.components):
             component.kill()
         self._port.release()

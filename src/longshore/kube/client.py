@@ -31,7 +31,7 @@ def keep_alive(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _socket(address: tuple[socket.AddressFamily, socket.SocketKind, int, str, object]) -> socket.socket:
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = address
     sock = socket.socket(family, kind, protocol)
     keep_alive(sock)
@@ -72,7 +72,7 @@ class Client:
         body: bytes | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
-        timeout: float | None = 30.0,  # noqa: ASYNC109 - the whole exchange, connecting included
+        timeout: float | None = 30.0,
     ) -> bytes:
         """Ask once and give the body of the answer."""
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_TIMEOUT)
@@ -132,8 +132,12 @@ class Client:
                         continue
                     raise api_error(response.status, answer, response.headers.get("Retry-After"))
             except aiohttp.ClientConnectorError as error:
-                raise ConnectionFailed(f"{connection.server}: {error.os_error or error}", sent=False) from error
+                raise ConnectionFailed(
+                    f"{connection.server}: {error.os_error or error}", sent=False
+                ) from error
             except TimeoutError as error:
                 raise ConnectionFailed(f"{method} {path}: no answer in time", sent=True) from error
             except (aiohttp.ClientError, OSError) as error:
-                raise ConnectionFailed(f"{method} {path}: {error or type(error).__name__}", sent=True) from error
+                raise ConnectionFailed(
+                    f"{method} {path}: {error or type(error).__name__}", sent=True
+                ) from error

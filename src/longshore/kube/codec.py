@@ -17,7 +17,7 @@ T = TypeVar("T", bound=ApiObject)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-class Undecodable(Exception):  # noqa: N818 - it says what happened
+class Undecodable(Exception):
     """Bytes that are not the object they should be."""
 
 

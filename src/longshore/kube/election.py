@@ -3,7 +3,7 @@
 The rules are those of client-go. A standby trusts no clock but its own: it takes the lease over when it has
 seen no write to it for as long as the holder asked for. The holder counts from before it sent its renewal,
 the standby from after it saw it, so the holder always stops first; between the two lies the time from the
-renew deadline to the end of the lease: room for a bind under way, and for clocks that do not run equally fast.
+renew deadline to the end of the lease: room for a bind under way and for clocks of different speeds.
 """
 
 import math

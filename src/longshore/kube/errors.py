@@ -14,7 +14,7 @@ class ApiError(Exception):
         self.retry_after = retry_after
 
 
-class ConnectionFailed(Exception):  # noqa: N818 - it says what happened
+class ConnectionFailed(Exception):
     """No answer came: refused, reset, cut off or timed out.
 
     When `sent` is true the request may have reached the server, so a write may have landed.
@@ -50,5 +50,9 @@ def api_error(status: int, body: bytes, retry_after: str | None) -> ApiError:
         # Not from the API server itself, but from something in front of it.
         text = body[:200].decode(errors="replace").strip().partition("\n")[0]
         answer = Status(message=text or "no explanation given")
-    wait = float(retry_after) if retry_after is not None and retry_after.isdigit() else answer.error().retry_after
+    wait = (
+        float(retry_after)
+        if retry_after is not None and retry_after.isdigit()
+        else answer.error().retry_after
+    )
     return ApiError(status, answer.reason, answer.message, wait)

@@ -37,7 +37,7 @@ class LeaseClient(Protocol):
         path: str,
         *,
         body: bytes | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - as the client has it
+        timeout: float | None = None,
     ) -> bytes: ...
 
 

@@ -127,7 +127,8 @@ class Pool:
         self._idle.clear()
         for wire in list(self._wires):
             wire.abort()
-        while self._wires:  # Transports are told of their end in a later turn of the loop.
+        # Transports are told of their end in a later turn of the loop.
+        while self._wires:  # noqa: ASYNC110 - an event would be set in that very turn
             await asyncio.sleep(0)
 
     async def send(
@@ -137,7 +138,7 @@ class Pool:
         body: bytes = b"",
         *,
         content_type: str = "application/json",
-        timeout: float = 30.0,  # noqa: ASYNC109 - of this exchange, without the wait for a connection
+        timeout: float = 30.0,
     ) -> Answer:
         """One request and its answer, whatever its status; `ConnectionFailed` when none comes."""
         if _TARGET.fullmatch(target) is None:
@@ -159,7 +160,7 @@ class Pool:
             self._end_turn()
         return answer
 
-    async def _exchange(self, request: bytes, timeout: float) -> Answer:  # noqa: ASYNC109
+    async def _exchange(self, request: bytes, timeout: float) -> Answer:
         wire = self._reusable_wire() or await self._connect()
         try:
             async with asyncio.timeout(timeout):
@@ -199,7 +200,9 @@ class Pool:
                 )
         except (OSError, TimeoutError) as error:
             reason = "timed out" if isinstance(error, TimeoutError) else error
-            raise ConnectionFailed(f"cannot connect to {self._connection.server}: {reason}", sent=False) from error
+            raise ConnectionFailed(
+                f"cannot connect to {self._connection.server}: {reason}", sent=False
+            ) from error
         return wire
 
     async def _take_turn(self) -> None:

@@ -142,7 +142,9 @@ _spread = _Shared(_tuple_of(_converter(TopologySpreadConstraint, pb.TopologySpre
 _gates = _Shared(_tuple_of(_converter(PodSchedulingGate, pb.PodSchedulingGate)))
 _condition = _Shared(_converter(PodCondition, pb.PodCondition))
 _taints = _Shared(_tuple_of(_converter(Taint, pb.Taint)))
-_conditions: _Shared[tuple[NodeCondition, ...]] = _Shared(lambda pairs: tuple(NodeCondition(*p) for p in pairs))
+_conditions: _Shared[tuple[NodeCondition, ...]] = _Shared(
+    lambda pairs: tuple(NodeCondition(*p) for p in pairs)
+)
 
 
 def _container_keys(containers: Any) -> tuple[Container, ...]:

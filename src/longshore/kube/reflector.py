@@ -91,7 +91,9 @@ class Reflector(Generic[T]):
             except (ConnectionFailed, Undecodable) as error:
                 reason, wait = str(error), self._backoff.wait()
             if wait > 0:
-                log.info("watch interrupted", resource=str(self._resource), reason=reason, wait=round(wait, 2))
+                log.info(
+                    "watch interrupted", resource=str(self._resource), reason=reason, wait=round(wait, 2)
+                )
                 await self._sleep(wait)
 
     def _after_refusal(self, error: ApiError) -> float:
@@ -176,7 +178,9 @@ class Reflector(Generic[T]):
             case Status():
                 raise item.error()
             case Broken():
-                log.warning("object left out", resource=str(self._resource), object=item.key, reason=item.message)
+                log.warning(
+                    "object left out", resource=str(self._resource), object=item.key, reason=item.message
+                )
                 fresh.pop(item.key, None)
             case _ if kind == "DELETED":
                 fresh.pop(item.key, None)
@@ -192,7 +196,9 @@ class Reflector(Generic[T]):
             case Bookmark():
                 self._version = item.resource_version
             case Broken():
-                log.warning("object left out", resource=str(self._resource), object=item.key, reason=item.message)
+                log.warning(
+                    "object left out", resource=str(self._resource), object=item.key, reason=item.message
+                )
                 self._delete(item.key)
                 self._version = item.resource_version or self._version
             case _ if kind == "DELETED":

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=ApiObject)
 class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A kind of object on the API server.
 
-        WIDGETS = Resource(group="example.com", version="v1", plural="widgets", codec=JsonCodec(Widget))
+    WIDGETS = Resource(group="example.com", version="v1", plural="widgets", codec=JsonCodec(Widget))
     """
 
     plural: str

@@ -18,7 +18,7 @@ _UTC_TIME = 0x17  # with two digits for the year
 _GENERALIZED_TIME = 0x18
 
 
-class Unusable(ValueError):  # noqa: N818 - it ends the sentence that the caller begins
+class Unusable(ValueError):
     """Why a certificate or key cannot be used, to be read after its name."""
 
 

@@ -191,7 +191,9 @@ class Writer:
         may_repeat: bool = False,
     ) -> _Look:
         """Look whether the object at the path has all that was sent."""
-        metadata = {name: value for name, value in sent.get("metadata", {}).items() if name not in _SERVERS_OWN}
+        metadata = {
+            name: value for name, value in sent.get("metadata", {}).items() if name not in _SERVERS_OWN
+        }
         wanted = sent | {"metadata": metadata}
 
         async def look() -> tuple[_Landed, bytes]:

@@ -50,7 +50,7 @@ class Driver:
         self._inbox: deque[Event] = deque()
         self._wake = asyncio.Event()
         self._on_event = on_event
-        self._performer = Performer(writer, recorder, on_done=self._put, may_bind=lambda: self.may_bind())
+        self._performer = Performer(writer, recorder, on_done=self._put, may_bind=self._holds_lease)
         self._nodes: Reflector[Node] = Reflector(client, NODES, self._put, on_synced=self._wake.set)
         self._pods: Reflector[Pod] = Reflector(
             client, PODS, self._put, on_synced=self._wake.set, field_selector=_NOT_ENDED
@@ -96,6 +96,9 @@ class Driver:
             if self._may_decide():
                 self._decide()
             await self._rest()
+
+    def _holds_lease(self) -> bool:
+        return self.may_bind()
 
     def _may_decide(self) -> bool:
         return self.synced and self._performer.has_room and self.may_bind()

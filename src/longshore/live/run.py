@@ -10,6 +10,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 
@@ -61,10 +62,17 @@ async def _greet(client: Client) -> None:
         await client.request("GET", "/api/v1/pods", params={"limit": "1"}, timeout=15.0)
     except ApiError as error:
         if error.status in (401, 403):
-            raise UserError(f"the API server refuses us: {error.message}; see deploy/scheduler.yaml") from error
+            raise UserError(
+                f"the API server refuses us: {error.message}; see deploy/scheduler.yaml"
+            ) from error
         log.warning("the API server is not well", reason=str(error))
     except ConnectionFailed as error:
         raise UserError(f"the API server does not answer: {error}") from error
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    """Call from another thread."""
+    loop.call_soon_threadsafe(function)
 
 
 @asynccontextmanager
@@ -85,8 +93,8 @@ async def _leading(
         namespace=LEASE_NAMESPACE,
         name=name,
         identity=f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}",
-        on_started_leading=lambda: loop.call_soon_threadsafe(driver.nudge),
-        on_stopped_leading=lambda: loop.call_soon_threadsafe(lose),
+        on_started_leading=partial(_call, loop, driver.nudge),
+        on_stopped_leading=partial(_call, loop, lose),
     )
     driver.may_bind = elector.holds_lease
     elector.start()

@@ -1,0 +1,54 @@
+"""The scheduler as its users run it: a process of its own, under the service account of its manifest."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from longshore.dev import ControlPlane
+
+MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
+
+
+@dataclass
+class Scheduler:
+    process: subprocess.Popen[str]
+    log: Path
+
+    def stop(self, *, within: float = 20.0) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(within)
+
+
+StartScheduler = Callable[..., Scheduler]
+
+
+@pytest.fixture
+def start_scheduler(tmp_path: Path) -> Iterator[StartScheduler]:
+    """Starts `longshore run` on a cluster; whatever still runs at the end of the test is killed."""
+    started: list[Scheduler] = []
+
+    def start(plane: ControlPlane, *arguments: str) -> Scheduler:
+        plane.kubectl("apply", "-f", str(MANIFEST))
+        kubeconfig = plane.service_account("longshore", namespace="kube-system")
+        log = tmp_path / f"scheduler-{len(started)}.log"
+        with log.open("w") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "longshore", "run", "--kubeconfig", str(kubeconfig), "-v", *arguments],
+                stderr=stderr,
+                text=True,
+                env=os.environ | {"KUBECONFIG": "/nonexistent"},
+            )
+        scheduler = Scheduler(process, log)
+        started.append(scheduler)
+        return scheduler
+
+    yield start
+    for scheduler in started:
+        scheduler.process.kill()
+        scheduler.process.wait()
