@@ -73,9 +73,9 @@ def test_no_pods_at_all() -> None:
 )
 def test_a_bad_value_gets_one_line(arguments: list[str]) -> None:
     done = longshore_demo(*arguments)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
-    assert re.fullmatch(r"error: [^\n]*See longshore demo --help\n", done.stderr)
+    assert re.fullmatch(r"error: [^\n]*; see longshore demo --help\n", done.stderr)
 
 
 def test_a_pipe_gets_plain_text_also_where_there_is_only_ascii() -> None:

@@ -76,7 +76,7 @@ class BadNetwork(Network):
         return None if self._source.random() < 0.5 else self._source.uniform(0.2, 25.0)
 
     def lateness(self) -> float:
-        return self._source.uniform(0.0, 25.0) if self._source.random() < self._trouble / 4 else 0.0
+        return self._source.uniform(0.0, 25.0) if self._source.random() < self._trouble / 2 else 0.0
 
 
 class World:

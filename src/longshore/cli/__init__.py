@@ -58,7 +58,7 @@ def main() -> None:
         sys.exit(2)
     except click.ClickException as error:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "longshore"
-        click.echo(f"error: {error.format_message()} Try: {path} --help", err=True)
+        click.echo(f"error: {error.format_message().rstrip('.')}; see {path} --help", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
