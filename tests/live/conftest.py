@@ -1,18 +1,24 @@
 """The scheduler as its users run it: a process of its own, under the service account of its manifest."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from longshore.dev import ControlPlane
 
 MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @dataclass

@@ -24,6 +24,8 @@ _POLL_SECONDS = 0.05
 # Generous: a loaded machine may need long, and a component that ends is noticed at once.
 _SETTLE_SECONDS = 120
 _SECONDS_PER_NODE = 0.1
+# Thousands of nodes are megabytes an answer: asking must not become the load that delays them.
+_PAUSE_PER_NODE = 0.0005
 # etcd sets 64 MiB aside for its log at once, and again as it fills.
 _CLUSTER_SPACE = GIB // 4
 _ROLES = "/apis/rbac.authorization.k8s.io/v1"
@@ -179,6 +181,7 @@ class ControlPlane:
             lambda: not not_usable(names, self._admin.request("GET", "/api/v1/nodes?resourceVersion=0")),
             what=f"{count} nodes to be Ready",
             seconds=_SETTLE_SECONDS + count * _SECONDS_PER_NODE,
+            pause=_POLL_SECONDS + count * _PAUSE_PER_NODE,
         )
         return names
 
@@ -288,18 +291,21 @@ class ControlPlane:
             what=f"the default service account of namespace {namespace}",
         )
 
-    def _wait(self, condition: Callable[[], bool], *, what: str, seconds: float = _SETTLE_SECONDS) -> None:
+    def _wait(
+        self,
+        condition: Callable[[], bool],
+        *,
+        what: str,
+        seconds: float = _SETTLE_SECONDS,
+        pause: float = _POLL_SECONDS,
+    ) -> None:
         deadline = time.monotonic() + seconds
-        while True:
-            asked = time.monotonic()
-            if condition():
-                return
+        while not condition():
             for component in self.components:
                 component.require_running()
             if time.monotonic() > deadline:
                 raise UserError(f"waited {seconds:.0f} s for {what}; logs: {self.folder}/*.log")
-            # Asking must not become the load that it waits for: thousands of nodes are megabytes an answer.
-            time.sleep(max(_POLL_SECONDS, 5 * (time.monotonic() - asked)))
+            time.sleep(pause)
 
     def _end_processes(self) -> None:
         # Clients before servers, or they would fill their logs with the absence.

@@ -89,7 +89,12 @@ class Client:
         """An answer that is read as it comes; silence for longer than `read_timeout` ends it."""
         limit = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=read_timeout)
         async with self._exchange("GET", path, params, None, {"Accept": accept}, limit) as response:
-            yield response.content
+            try:
+                yield response.content
+            finally:
+                # Left in the middle, a connection is of no use, and a polite end would wait for the server.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     @asynccontextmanager
     async def _exchange(

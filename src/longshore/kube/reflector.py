@@ -91,7 +91,7 @@ class Reflector(Generic[T]):
             except (ConnectionFailed, Undecodable) as error:
                 reason, wait = str(error), self._backoff.wait()
             if wait > 0:
-                log.info(
+                log.warning(
                     "watch interrupted", resource=str(self._resource), reason=reason, wait=round(wait, 2)
                 )
                 await self._sleep(wait)

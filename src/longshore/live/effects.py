@@ -61,7 +61,12 @@ class Performer:
             log.warning("stopped with writes under way", writes=len(self._tasks))
 
     async def _write(self, number: int, effect: Bind | SetCondition) -> None:
-        outcome = await (self._bind(effect) if isinstance(effect, Bind) else self._set_condition(effect))
+        try:
+            outcome = await (self._bind(effect) if isinstance(effect, Bind) else self._set_condition(effect))
+        except Exception as error:
+            # A fault of ours. The engine waits for an answer, and one pod must not stop the others.
+            log.exception("a write broke", pod=f"{effect.namespace}/{effect.name}")
+            outcome = Failed(f"internal error: {error!r}")
         self._on_done(Done(number, outcome))
 
     async def _bind(self, bind: Bind) -> Outcome:

@@ -14,6 +14,12 @@ PUBLIC = {
         "Bind Conflict Done Effect Engine Event Failed Gone Outcome RecordEvent Request SetCondition "
         "Succeeded"
     ),
+    "longshore.kube": (
+        "NODES PODS ApiError Client Connection ConnectionFailed EventRecorder LeaderElector Patch Pool "
+        "Reflector Resource Writer in_cluster load"
+    ),
+    "longshore.live": "Driver",
+    "longshore.dev": "ControlPlane KubectlError",
     "longshore.sim": "Faults SimulatedCluster Simulation",
     "longshore.testing": "NodeBuilder PodBuilder node pod",
 }

@@ -1,0 +1,93 @@
+"""The driver on the real API server, with writes that hang and leases that come and go."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from longshore.api import Change, Pod
+from longshore.dev import ControlPlane
+from longshore.engine import Bind, Done, Engine, Event, Failed, Request
+from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
+from longshore.live import Driver
+from longshore.live.effects import Performer
+from tests.kube.proxy import AnswerLate, Proxy
+from tests.live.pods import create, manifest, placed
+
+
+@asynccontextmanager
+async def driving(
+    control_plane: ControlPlane,
+    scheduler: str,
+    *,
+    writes_to: Connection | None = None,
+    on_event: Callable[[Event, float], None] = lambda _event, _now: None,
+) -> AsyncIterator[Driver]:
+    connection = load(control_plane.kubeconfig)
+    stop = asyncio.Event()
+    async with Client(connection) as client, Pool(writes_to or connection) as pool:
+        writer = Writer(pool)
+        recorder = EventRecorder(writer, controller=scheduler)
+        driver = Driver(Engine(scheduler_name=scheduler), client, writer, recorder, on_event=on_event)
+        # Each test decides when decisions may begin.
+        driver.may_bind = lambda: False
+        running = asyncio.create_task(driver.run(until=stop))
+        try:
+            yield driver
+        finally:
+            stop.set()
+            await running
+
+
+async def until(condition: Callable[[], bool], *, within: float = 20.0) -> None:
+    async with asyncio.timeout(within):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+async def test_watches_are_drained_while_no_write_is_answered(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    seen: set[str] = set()
+
+    def note(event: Event, _now: float) -> None:
+        if isinstance(event, Change) and isinstance(event.object, Pod):
+            seen.add(event.object.key)
+
+    proxy = Proxy(load(control_plane.kubeconfig), lambda _asked: AnswerLate(seconds=3.0))
+    async with (
+        proxy.running(),
+        driving(control_plane, namespace, writes_to=proxy.connection, on_event=note) as driver,
+    ):
+        driver.may_bind = lambda: True
+        first = [manifest(f"first-{n}", scheduler=namespace) for n in range(20)]
+        await asyncio.to_thread(create, control_plane, namespace, *first)
+        await until(lambda: proxy.faults > 0)
+        hung = proxy.faults
+        more = [manifest(f"more-{n}", scheduler="nobody") for n in range(20)]
+        await asyncio.to_thread(create, control_plane, namespace, *more)
+        await until(lambda: sum(key.startswith(f"{namespace}/more") for key in seen) == 20, within=3.0)
+        assert hung > 0
+
+
+async def test_nothing_is_decided_without_the_lease(control_plane: ControlPlane, namespace: str) -> None:
+    async with driving(control_plane, namespace) as driver:
+        await asyncio.to_thread(create, control_plane, namespace, manifest("web", scheduler=namespace))
+        await until(lambda: driver.synced)
+        await asyncio.sleep(0.5)
+        assert placed(control_plane, namespace) == {}
+        driver.may_bind = lambda: True
+        driver.nudge()
+        await until(lambda: len(placed(control_plane, namespace)) == 1)
+
+
+async def test_lease_lost_between_decision_and_bind(control_plane: ControlPlane, namespace: str) -> None:
+    """The bind is not sent, and the engine is told that it failed."""
+    done: list[Done] = []
+    async with Proxy(load(control_plane.kubeconfig)).running() as proxy, Pool(proxy.connection) as pool:
+        writer = Writer(pool)
+        recorder = EventRecorder(writer, controller=namespace)
+        performer = Performer(writer, recorder, on_done=done.append, may_bind=lambda: False)
+        performer.perform(Request(7, Bind(namespace, "web", "some-uid", "node-1")))
+        await performer.finish(within=5.0)
+    assert done == [Done(7, Failed("this scheduler no longer holds the lease"))]
+    assert proxy.asked == []
