@@ -1,10 +1,12 @@
 """What every cluster promises, asked of the one that all tests share."""
 
 import json
+import os
 import socket
 import ssl
 import stat
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -57,12 +59,8 @@ def test_deleted_pod_goes(control_plane: ControlPlane, namespace: str) -> None:
     control_plane.kubectl("delete", "-n", namespace, "pod", "web", "--timeout=30s")
 
 
-def test_namespaces_of_two_tests_differ(
-    control_plane: ControlPlane, namespace: str, request: pytest.FixtureRequest
-) -> None:
-    control_plane.create_namespace(f"{namespace}-other")
-    control_plane.delete_namespace(f"{namespace}-other")
-    assert namespace in control_plane.kubectl("get", "namespaces", "-o", "name")
+def test_namespace_is_there_and_takes_pods_at_once(control_plane: ControlPlane, namespace: str) -> None:
+    control_plane.kubectl("run", "web", "-n", namespace, "--image=example.org/web")
 
 
 def test_added_nodes_are_numbered_on(control_plane: ControlPlane) -> None:
@@ -163,17 +161,13 @@ def test_another_program_cannot_take_the_port(control_plane: ControlPlane) -> No
         other.bind(("127.0.0.1", int(control_plane.server.rpartition(":")[2])))
 
 
-def test_repetitions_are_cut_except_in_long_runs(
-    repetitions: Repetitions, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import os
-
+def test_repetitions_are_cut_except_in_long_runs(repetitions: Repetitions) -> None:
     long = os.environ.get("LONGSHORE_LONG") == "1"
     assert repetitions(full=20) == (20 if long else 3)
     assert repetitions(full=2) == 2
 
 
-def test_tests_with_a_cluster_are_marked(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_tests_with_a_cluster_are_marked(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["longshore.dev.fixtures"]\n')
     (tmp_path / "test_it.py").write_text(
         "import pytest\n"
@@ -182,21 +176,7 @@ def test_tests_with_a_cluster_are_marked(request: pytest.FixtureRequest, tmp_pat
         "def test_real(indirect): ...\n"
     )
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = control_plane: real\n")
-    command = [
-        "python",
-        "-m",
-        "pytest",
-        "-q",
-        "--collect-only",
-        "-m",
-        "not control_plane",
-        "-p",
-        "no:cacheprovider",
-    ]
-    import sys
-
-    listed = subprocess.run(
-        [sys.executable, *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert "test_plain" in listed.stdout
-    assert "test_real" not in listed.stdout
+    collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-m", "not control_plane"]
+    listed = subprocess.run(collect, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "test_plain" in listed
+    assert "test_real" not in listed

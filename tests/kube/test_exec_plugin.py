@@ -1,4 +1,4 @@
-"""Exec plugins as real commands: what they are told, how long their answers are kept, how failures are told."""
+"""Exec plugins as real commands: what they are told, how long answers are kept, how failures are told."""
 
 import asyncio
 import base64

@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from tests.kube.proxy import AnswerLate, Proxy
+from tests.live.pods import create, manifest, placed
+
 from longshore.api import Change, Pod
 from longshore.dev import ControlPlane
 from longshore.engine import Bind, Done, Engine, Event, Failed, Request
 from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
 from longshore.live import Driver
 from longshore.live.effects import Performer
-from tests.kube.proxy import AnswerLate, Proxy
-from tests.live.pods import create, manifest, placed
 
 
 @asynccontextmanager
