@@ -325,7 +325,7 @@ def main() -> None:
     parser.add_argument("--binds", type=int, default=1500, help="pods bound by each side in a round")
     options = parser.parse_args()
 
-    with ControlPlane.start(nodes=0, kwok=False, controller_manager=True) as plane:
+    with ControlPlane.start(nodes=_NODES, kwok=False) as plane:
         _note(f"creating {options.pods} pods on {plane.server}")
         plane.kubectl("create", "namespace", "bench")
         _wait_for_service_account(plane, "bench")

@@ -10,6 +10,7 @@ from tests.kube.churn import pod_body
 
 from longshore.api.meta import ApiObject, ApiStruct, Change
 from longshore.dev import ControlPlane
+from longshore.errors import UserError
 from longshore.kube.client import Client
 from longshore.kube.codec import JsonCodec
 from longshore.kube.config import Connection, load
@@ -101,6 +102,26 @@ async def test_token_that_rotates_is_read_again(
                 await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+class Failing:
+    """Credentials whose plugin has begun to fail."""
+
+    async def authorization(self) -> str | None:
+        raise UserError("the plugin says no")
+
+    def invalidate(self) -> None:
+        """Nothing is kept."""
+
+
+async def test_credentials_that_fail_are_a_connection_that_fails(control_plane: ControlPlane) -> None:
+    good = load(control_plane.kubeconfig)
+    connection = Connection(server=good.server, ssl=good.ssl, credentials=Failing())
+    async with Client(connection) as client, Pool(connection) as pool:
+        for attempt in (client.request("GET", "/version"), pool.send("GET", "/version")):
+            with pytest.raises(ConnectionFailed, match="the plugin says no") as failed:
+                await attempt
+            assert not failed.value.sent
 
 
 async def _until_refused(control_plane: ControlPlane, connection: Connection, namespace: str) -> None:

@@ -111,7 +111,7 @@ class Client:
         connection = self.connection
         url = connection.server + path
         for attempt in (1, 2):
-            authorization = await connection.credentials.authorization()
+            authorization = await connection.authorization()
             if authorization is not None:
                 headers["Authorization"] = authorization
             try:
@@ -130,11 +130,13 @@ class Client:
                     if response.status < 300:
                         yield response
                         return
-                    answer = await response.read()
                     if response.status == 401 and attempt == 1:
-                        # A token that has just been rotated: nothing was done yet, so ask with the new one.
+                        # A token that has just been rotated: nothing was done yet, so ask with the new one,
+                        # and on another connection, since a certificate belongs to its connection.
                         connection.credentials.invalidate()
+                        response.close()
                         continue
+                    answer = await response.read()
                     raise api_error(response.status, answer, response.headers.get("Retry-After"))
             except aiohttp.ClientConnectorError as error:
                 raise ConnectionFailed(

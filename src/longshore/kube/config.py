@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from longshore.errors import UserError
 from longshore.kube import tls
 from longshore.kube.credentials import Credentials, Fixed, TokenFile, basic, bearer
+from longshore.kube.errors import ConnectionFailed
 from longshore.kube.exec_plugin import ExecPlugin
 from longshore.kube.kubeconfig import Cluster, Entry, Kubeconfig, User, known, merged
 
@@ -39,6 +40,13 @@ class Connection:
     # The name that the server's certificate must bear, where it is not the host's
     server_hostname: str | None = None
     proxy_url: str | None = None
+
+    async def authorization(self) -> str | None:
+        """The Authorization header. A file or plugin that fails now is a connection that fails: try later."""
+        try:
+            return await self.credentials.authorization()
+        except UserError as error:
+            raise ConnectionFailed(str(error), sent=False) from error
 
 
 def load(kubeconfig: str | Path | None = None, *, context: str | None = None) -> Connection:

@@ -146,7 +146,7 @@ class Pool:
         await self._take_turn()
         try:
             for attempt in (1, 2):
-                authorization = await self._connection.credentials.authorization()
+                authorization = await self._connection.authorization()
                 head = f"{method} {self._prefix}{target} HTTP/1.1\r\n{self._common}"
                 if authorization is not None:
                     head += f"Authorization: {authorization}\r\n"
@@ -154,6 +154,7 @@ class Pool:
                 answer = await self._exchange(head.encode("latin-1") + body, timeout)
                 if answer.status == 401 and attempt == 1:
                     self._connection.credentials.invalidate()
+                    self._drop_idle()  # a certificate belongs to its connection
                     continue
                 break
         finally:
@@ -177,6 +178,11 @@ class Pool:
         else:
             wire.abort()
         return answer
+
+    def _drop_idle(self) -> None:
+        for wire in self._idle:
+            wire.abort()
+        self._idle.clear()
 
     def _reusable_wire(self) -> _Wire | None:
         oldest = asyncio.get_running_loop().time() - _IDLE_SECONDS

@@ -67,7 +67,7 @@ async def _greet(client: Client) -> None:
             ) from error
         log.warning("the API server is not well", reason=str(error))
     except ConnectionFailed as error:
-        raise UserError(f"the API server does not answer: {error}") from error
+        raise UserError(f"cannot talk to the API server: {error}") from error
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
