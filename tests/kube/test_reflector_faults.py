@@ -9,7 +9,19 @@ from collections.abc import Callable
 
 import pytest
 from tests.kube.churn import churn, mirrored, writing
-from tests.kube.proxy import Asked, End, Fault, Proxy, Refuse, Reset, Script, Stall
+from tests.kube.proxy import (
+    AnswerLate,
+    Asked,
+    DropBefore,
+    End,
+    Fault,
+    LoseAnswer,
+    Proxy,
+    Refuse,
+    Reset,
+    Script,
+    Stall,
+)
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster, Repetitions
@@ -76,6 +88,33 @@ async def test_store_equals_a_fresh_list(
         await mirror.equals_a_fresh_list(direct, namespace, within=60)
     assert mirror.changes > 100
     assert proxy.faults > 0 or situation == "nothing goes wrong"
+
+
+async def test_writes_answered_late_or_not_at_all(
+    control_plane: ControlPlane, namespace: str, repetitions: Repetitions
+) -> None:
+    """Reads and writes go through the proxy; what the writer believes and what the reflector sees agree."""
+    rng = random.Random(9)
+
+    def script(asked: Asked) -> Fault | None:
+        if asked.watch:
+            return End(rng.uniform(0.1, 0.5))
+        if asked.method == "GET":
+            return None
+        return rng.choice([None, None, None, LoseAnswer(), AnswerLate(0.1), DropBefore()])
+
+    direct = load(control_plane.kubeconfig)
+    proxy = Proxy(direct, script)
+    backoff = Backoff(first=0.02, most=0.5)
+    async with (
+        proxy.running(),
+        writing(proxy.connection) as writer,
+        mirrored(proxy.connection, namespace, backoff=backoff) as mirror,
+    ):
+        await asyncio.wait_for(mirror.reflector.synced.wait(), 60)
+        await churn(writer, namespace, operations=repetitions(full=10_000, short=800), seed=8)
+        await mirror.equals_a_fresh_list(direct, namespace, within=60)
+    assert mirror.changes > 100
 
 
 async def test_429_never_leads_to_another_list(control_plane: ControlPlane, namespace: str) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from longshore.cli import options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -38,14 +40,7 @@ _POD_SHARES = (5, 5, 4, 3, 2, 1)
     "--pods", type=click.IntRange(0, 100_000), default=150, show_default=True, help="How many pods."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed, another cluster.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="A picture for people, or JSON for programs.",
-)
+@options.output
 def command(nodes: int, pods: int, seed: int, output: str) -> None:
     """Schedule pods on a simulated cluster, right here in the terminal.
 

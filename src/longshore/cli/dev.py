@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
+from longshore.cli import options
 from longshore.dev import clusters
 from longshore.dev.clusters import DEFAULT_NAME, Cluster
 
@@ -57,14 +58,14 @@ def up(*, name: str, nodes: int, scheduler: bool, no_kwok: bool, no_controller_m
     from longshore.dev.progress import progress_for_stderr
 
     start = time.monotonic()
-    options = clusters.Options(
+    wanted = clusters.Options(
         name=name,
         nodes=nodes,
         scheduler=scheduler,
         kwok=not no_kwok,
         controller_manager=not no_controller_manager,
     )
-    cluster = clusters.up(options, progress_for_stderr())
+    cluster = clusters.up(wanted, progress_for_stderr())
     server = cluster.record.server if cluster.record else ""
     click.echo(
         f"cluster {name} is ready: {nodes} nodes, {server}, {time.monotonic() - start:.1f} s", err=True
@@ -86,14 +87,7 @@ def down(*, name: str) -> None:
 
 
 @command.command("list")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@options.output
 def list_(*, output: str) -> None:
     """List the clusters and their state.
 

@@ -4,7 +4,7 @@ A codec turns bytes into the slim structs of `longshore.api`. JSON serves every 
 included; protobuf (in `protobuf.py`) serves the core types at half the cost for the server.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -28,6 +28,16 @@ class Page(msgspec.Struct, Generic[T]):
     undecodable: list[str]
     resource_version: str
     continue_token: str
+
+    @classmethod
+    def of(cls, found: "Iterable[T | Broken]", resource_version: str, continue_token: str) -> "Page[T]":
+        page = cls([], [], resource_version, continue_token)
+        for item in found:
+            if isinstance(item, Broken):
+                page.undecodable.append(f"{item.key}: {item.message}")
+            else:
+                page.items.append(item)
+        return page
 
 
 class Bookmark(msgspec.Struct):
@@ -108,14 +118,8 @@ class JsonCodec(Generic[T]):
             listed = _decode_list(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Undecodable(f"not a list of objects: {error}") from error
-        page = Page[T]([], [], listed.metadata.resource_version, listed.metadata.continue_)
-        for raw in listed.items or ():
-            item = self._object(raw)
-            if isinstance(item, Broken):
-                page.undecodable.append(f"{item.key}: {item.message}")
-            else:
-                page.items.append(item)
-        return page
+        meta = listed.metadata
+        return Page.of(map(self._object, listed.items or ()), meta.resource_version, meta.continue_)
 
     def frames(self, buffer: bytearray) -> Iterator[bytes]:
         end = buffer.rfind(b"\n")

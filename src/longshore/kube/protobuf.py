@@ -240,14 +240,8 @@ class ProtobufCodec(Generic[T]):
             listed = pb.List.FromString(_unwrap(body))
         except DecodeError as error:
             raise Undecodable(f"not a list of objects: {error}") from error
-        page = Page[T]([], [], listed.metadata.resource_version, getattr(listed.metadata, "continue"))
-        for raw in listed.items:
-            item = self._object(raw)
-            if isinstance(item, Broken):
-                page.undecodable.append(f"{item.key}: {item.message}")
-            else:
-                page.items.append(item)
-        return page
+        meta = listed.metadata
+        return Page.of(map(self._object, listed.items), meta.resource_version, getattr(meta, "continue"))
 
     def frames(self, buffer: bytearray) -> Iterator[bytes]:
         """Each frame has its length before it, in four bytes, the most significant first."""

@@ -177,10 +177,7 @@ class Writer:
                 raise
 
     async def _read(self, path: str) -> bytes:
-        answer = await self._transport.send("GET", path, timeout=self._timeout)
-        if answer.status >= 300:
-            raise api_error(answer.status, answer.body, answer.retry_after)
-        return answer.body
+        return await self._send("GET", path, b"", "application/json")
 
     def _finds(
         self,
@@ -222,51 +219,65 @@ class Writer:
         look: _Look | None,
     ) -> bytes:
         """Send until there is an answer, looking before each repetition that might be a second landing."""
-        loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + self._give_up_after
-        backoff = Backoff(first=0.1, most=5.0)
+        patience = _Patience(self._give_up_after)
         uncertain = False
         async with self._slots:
             while True:
+                error: ApiError | ConnectionFailed
                 try:
-                    answer = await self._transport.send(
-                        method, target, body, content_type=content_type, timeout=self._timeout
-                    )
-                    if answer.status < 300:
-                        return answer.body
-                    error: ApiError | ConnectionFailed = api_error(
-                        answer.status, answer.body, answer.retry_after
-                    )
-                except ConnectionFailed as failure:
+                    return await self._send(method, target, body, content_type)
+                except (ApiError, ConnectionFailed) as failure:
                     error = failure
-                if not _passing(error) and not (uncertain and _may_be_our_own(error)):
+                # A conflict may be with an earlier try of our own that did land.
+                if not _passing(error) and not (uncertain and _is_conflict(error)):
                     raise error
                 uncertain = uncertain or _may_have_landed(error)
                 if uncertain and look is None:
                     raise error
-                wait = backoff.wait(error.retry_after if isinstance(error, ApiError) else None)
-                if loop.time() + wait > give_up_at:
-                    raise error
                 if _passing(error):
-                    await asyncio.sleep(wait)
+                    await patience.wait_after(error)
                 if uncertain and look is not None:
-                    landed, found = await self._verdict(look, give_up_at)
+                    landed, found = await self._verdict(look)
                     if landed is _Landed.YES:
                         return found
                     if landed is _Landed.OTHER or not _passing(error):
-                        raise error if isinstance(error, ApiError) else _someone_else(target)
+                        raise error if isinstance(error, ApiError) else _changed_by_another(target)
 
-    async def _verdict(self, look: _Look, give_up_at: float) -> tuple[_Landed, bytes]:
+    async def _send(self, method: str, target: str, body: bytes, content_type: str) -> bytes:
+        answer = await self._transport.send(
+            method, target, body, content_type=content_type, timeout=self._timeout
+        )
+        if answer.status >= 300:
+            raise api_error(answer.status, answer.body, answer.retry_after)
+        return answer.body
+
+    async def _verdict(self, look: _Look) -> tuple[_Landed, bytes]:
         """Look until the server answers."""
-        backoff = Backoff(first=0.1, most=5.0)
+        patience = _Patience(self._give_up_after)
         while True:
             try:
                 return await look()
-            except (ApiError, ConnectionFailed) as error:
-                wait = backoff.wait(error.retry_after if isinstance(error, ApiError) else None)
-                if not _passing(error) or asyncio.get_running_loop().time() + wait > give_up_at:
+            except (ApiError, ConnectionFailed) as failure:
+                if not _passing(failure):
                     raise
-            await asyncio.sleep(wait)
+                error = failure
+            await patience.wait_after(error)
+
+
+class _Patience:
+    """Waits between tries, longer each time, until it has run out."""
+
+    def __init__(self, seconds: float) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._end = self._clock() + seconds
+        self._backoff = Backoff(first=0.1, most=5.0)
+
+    async def wait_after(self, error: ApiError | ConnectionFailed) -> None:
+        """Wait as long as the server asked for, or as long as it seems wise; raise the error at the end."""
+        wait = self._backoff.wait(error.retry_after if isinstance(error, ApiError) else None)
+        if self._clock() + wait > self._end:
+            raise error
+        await asyncio.sleep(wait)
 
 
 class _Bare(msgspec.Struct):
@@ -282,12 +293,11 @@ def _may_have_landed(error: ApiError | ConnectionFailed) -> bool:
     return error.sent if isinstance(error, ConnectionFailed) else error.status >= 500
 
 
-def _may_be_our_own(error: ApiError | ConnectionFailed) -> bool:
-    """Refused because an earlier try of ours was there first: it exists, it has changed, it is gone."""
+def _is_conflict(error: ApiError | ConnectionFailed) -> bool:
     return isinstance(error, ApiError) and error.status == 409
 
 
-def _someone_else(target: str) -> ApiError:
+def _changed_by_another(target: str) -> ApiError:
     return ApiError(409, "Conflict", f"{target}: changed by someone else while our answer was lost")
 
 

@@ -1,0 +1,12 @@
+"""Options that several commands have in common."""
+
+import click
+
+output = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people, or JSON for programs.",
+)
