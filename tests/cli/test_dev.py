@@ -146,7 +146,13 @@ def test_two_clusters_started_at_once(cache: Path) -> None:
 @pytest.mark.control_plane
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_up_leaves_no_process(cache: Path, how: signal.Signals) -> None:
-    up = subprocess.Popen(_command("up"), stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    up = subprocess.Popen(
+        _command("up"),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # Where the tests run in the background, SIGINT is ignored, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
     _wait_for((cache / "clusters" / "dev" / "kube-apiserver.log").exists)
     [supervisor] = _processes("dev")
     up.send_signal(how)

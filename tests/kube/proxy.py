@@ -127,6 +127,7 @@ class Proxy:
                 yield self
             finally:
                 await runner.cleanup()
+                await connector.close(abort_ssl=True)
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=2**26)
@@ -193,7 +194,11 @@ class Proxy:
             if "Retry-After" in answer.headers:
                 response.headers["Retry-After"] = answer.headers["Retry-After"]
             await response.prepare(request)
-            await self._stream(request, response, answer, fault)
+            try:
+                await self._stream(request, response, answer, fault)
+            finally:
+                if answer.connection is not None and answer.connection.transport is not None:
+                    answer.connection.transport.abort()
             return response
 
     async def _stream(

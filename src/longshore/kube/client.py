@@ -45,13 +45,14 @@ class Client:
         self.connection = connection
         self.user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None
+        self._connector: aiohttp.TCPConnector
 
     async def __aenter__(self) -> Self:
+        self._connector = aiohttp.TCPConnector(limit=128, socket_factory=_socket, ttl_dns_cache=30)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=128, socket_factory=_socket, ttl_dns_cache=30),
+            connector=self._connector,
             # The body of a list is large and the network to the API server is fast.
             headers={"User-Agent": self.user_agent, "Accept-Encoding": "identity"},
-            auto_decompress=True,
             read_bufsize=2**20,
         )
         return self
@@ -60,6 +61,8 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._session is not None:
+            # Without a word of farewell to the server: a polite end of TLS would outlive the event loop.
+            await self._connector.close(abort_ssl=True)
             await self._session.close()
             self._session = None
 
