@@ -119,6 +119,27 @@ async def test_bind_gives_up_when_nothing_answers(proxy: Proxy, namespace: str) 
         assert isinstance(await writer.bind(namespace, "web", "", "node-1"), Failed)
 
 
+async def test_waiting_for_its_turn_does_not_use_up_a_writes_patience(proxy: Proxy, namespace: str) -> None:
+    async with Pool(proxy.connection) as pool:
+        writer = Writer(pool, concurrency=1, timeout=5.0, give_up_after=1.0)
+        names = [f"web-{number}" for number in range(5)]
+        for name in names:
+            await writer.create(PODS, namespace, pod_body(name, {}))
+        seen: set[str] = set()
+
+        def script(asked: Asked) -> Fault | None:
+            """Each bind is refused once, then takes its time: the last one waits for two seconds."""
+            if asked.method == "GET":
+                return None
+            first = asked.path not in seen
+            seen.add(asked.path)
+            return Refuse(429, "TooManyRequests", retry_after=0) if first else AnswerLate(0.4)
+
+        proxy.script = script
+        outcomes = await asyncio.gather(*(writer.bind(namespace, name, "", "node-1") for name in names))
+    assert outcomes == [Succeeded()] * 5
+
+
 @pytest.mark.parametrize("fault", LOST.values(), ids=LOST.keys())
 async def test_create_update_patch_and_delete_survive(
     fault: Fault, proxy: Proxy, control_plane: ControlPlane, namespace: str

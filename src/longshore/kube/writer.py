@@ -219,9 +219,9 @@ class Writer:
         look: _Look | None,
     ) -> bytes:
         """Send until there is an answer, looking before each repetition that might be a second landing."""
-        patience = _Patience(self._give_up_after)
         uncertain = False
         async with self._slots:
+            patience = _Patience(self._give_up_after)
             while True:
                 error: ApiError | ConnectionFailed
                 try:
