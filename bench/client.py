@@ -33,12 +33,14 @@ from longshore.api import Change, Pod
 from longshore.dev import ControlPlane
 from longshore.engine.events import Succeeded
 from longshore.kube.client import Client
+from longshore.kube.codec import JsonCodec
 from longshore.kube.config import Connection, load
 from longshore.kube.pool import Pool
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import PODS, PODS_JSON, Resource
+from longshore.kube.resources import PODS, Resource
 from longshore.kube.writer import Patch, Writer
 
+PODS_JSON = Resource(plural="pods", codec=JsonCodec(Pod))
 _IN_FLIGHT = 48
 _NODES = 100
 _BOUND_SHARE = 0.8

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from longshore.api import Pod
+from longshore.api import Node, Pod
 from longshore.dev import ControlPlane
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.client import Client
@@ -13,7 +13,7 @@ from longshore.kube.codec import Bookmark, Broken, JsonCodec, Undecodable
 from longshore.kube.config import load
 from longshore.kube.errors import Status
 from longshore.kube.protobuf import ProtobufCodec, decode_pod
-from longshore.kube.resources import NODES, NODES_JSON, PODS, PODS_JSON
+from longshore.kube.resources import NODES, PODS
 
 # Every field of a pod that is decoded, as far as the API server takes them together.
 FULL_POD = """
@@ -81,7 +81,7 @@ async def test_json_and_protobuf_give_the_same_pod(control_plane: ControlPlane, 
         as_json = await client.request("GET", path, params=params)
         as_protobuf = await client.request("GET", path, params=params, accept=PODS.codec.accept_list)
     control_plane.kubectl("delete", "pod", "-n", "kube-system", namespace, "--now")
-    [from_json] = PODS_JSON.codec.page(as_json).items
+    [from_json] = JSON.page(as_json).items
     [from_protobuf] = PODS.codec.page(as_protobuf).items
     assert from_protobuf == from_json
     unset = {
@@ -98,7 +98,7 @@ async def test_json_and_protobuf_give_the_same_nodes(control_plane: ControlPlane
     control_plane.kubectl("taint", "node", "tainted-0", "dedicated=web:NoSchedule")
     control_plane.kubectl("cordon", "tainted-0")
     async with Client(load(control_plane.kubeconfig)) as client:
-        as_json = NODES_JSON.codec.page(await client.request("GET", NODES.path()))
+        as_json = JsonCodec(Node).page(await client.request("GET", NODES.path()))
         as_protobuf = NODES.codec.page(
             await client.request("GET", NODES.path(), accept=NODES.codec.accept_list)
         )

@@ -136,7 +136,7 @@ async def test_429_never_leads_to_another_list(control_plane: ControlPlane, name
         proxy.script = storm
         await churn(writer, namespace, operations=200, seed=3)
         await mirror.equals_a_fresh_list(direct, namespace, within=30)
-    assert mirror.reflector.relists == 1
+    assert mirror.reflector.lists == 1
     assert sum(asked.initial for asked in proxy.asked) == 1
 
 
@@ -158,7 +158,7 @@ async def test_410_lists_again_and_tells_the_deletions(control_plane: ControlPla
         proxy.script = lambda asked: None if asked.initial else Refuse(410, "Expired")
         await mirror.equals_a_fresh_list(direct, namespace, within=30)
     assert mirror.told == {}
-    assert mirror.reflector.relists >= 2
+    assert mirror.reflector.lists >= 2
 
 
 async def test_api_server_killed_and_restarted(own_cluster: OwnCluster, repetitions: Repetitions) -> None:

@@ -5,7 +5,7 @@ included; protobuf (in `protobuf.py`) serves the core types at half the cost for
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -53,9 +53,6 @@ class Broken(msgspec.Struct):
     key: str
     resource_version: str
     message: str
-
-
-WatchKind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
 class Codec(Protocol[T]):

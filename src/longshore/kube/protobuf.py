@@ -116,12 +116,12 @@ def _tuple_of(decode: Callable[[bytes], V]) -> Callable[[tuple[bytes, ...]], tup
 
 def _string_map(raws: tuple[bytes, ...]) -> dict[str, str]:
     entries = map(pb.StringEntry.FromString, raws)
-    return {strings[entry.key]: strings[entry.value] for entry in entries}
+    return {_strings[entry.key]: _strings[entry.value] for entry in entries}
 
 
 def _quantity_map(raws: tuple[bytes, ...]) -> dict[str, str]:
     entries = map(pb.QuantityEntry.FromString, raws)
-    return {strings[entry.key]: strings[entry.value.string] for entry in entries}
+    return {_strings[entry.key]: _strings[entry.value.string] for entry in entries}
 
 
 def _container(key: tuple[str, str, bytes, tuple[bytes, ...], str]) -> Container:
@@ -129,7 +129,7 @@ def _container(key: tuple[str, str, bytes, tuple[bytes, ...], str]) -> Container
     return Container(name, image, _resources[raw_resources], _ports[raw_ports], restart_policy)
 
 
-strings: _Shared[str] = _Shared(lambda text: text)
+_strings: _Shared[str] = _Shared(lambda text: text)
 _labels = _Shared(_string_map)
 _quantities = _Shared(_quantity_map)
 _resources = _Shared(_converter(ResourceRequirements, pb.ResourceRequirements))
@@ -157,15 +157,15 @@ def _metadata(meta: Any) -> ObjectMeta:
     labels = meta.labels
     return ObjectMeta(
         meta.name,
-        strings[meta.namespace],
+        _strings[meta.namespace],
         meta.uid,
         meta.resource_version,
-        _labels[tuple(labels)] if labels else _NO_LABELS,
+        _labels[tuple(labels)] if labels else _EMPTY,
         _timestamp(meta.deletion_timestamp.seconds) if meta.HasField("deletion_timestamp") else None,
     )
 
 
-_NO_LABELS: dict[str, str] = {}
+_EMPTY: dict[str, str] = {}
 
 
 def _timestamp(seconds: int) -> str:
@@ -191,13 +191,13 @@ def decode_pod(raw: bytes) -> Pod:
     return Pod(
         _metadata(message.metadata),
         PodSpec(
-            strings[node_name],
-            strings[spec.scheduler_name],
+            _strings[node_name],
+            _strings[spec.scheduler_name],
             _container_keys(spec.containers),
             _container_keys(init_containers) if init_containers else (),
-            _quantities[tuple(overhead)] if overhead else {},
+            _quantities[tuple(overhead)] if overhead else _EMPTY,
             _resources[resources] if resources else None,
-            _labels[tuple(node_selector)] if node_selector else _NO_LABELS,
+            _labels[tuple(node_selector)] if node_selector else _EMPTY,
             _affinity[affinity] if affinity else None,
             _tolerations[tuple(spec.tolerations)],
             _spread[tuple(spread)] if spread else (),
@@ -205,8 +205,8 @@ def decode_pod(raw: bytes) -> Pod:
             spec.priority,
         ),
         PodStatus(
-            strings[status.phase],
-            strings[status.nominated_node_name],
+            _strings[status.phase],
+            _strings[status.nominated_node_name],
             # A bound pod's condition says no more than its node name does.
             () if node_name else _pod_conditions(status.conditions),
         ),

@@ -57,7 +57,8 @@ class Reflector(Generic[T]):
     ) -> None:
         self.store: dict[str, T] = {}
         self.synced = asyncio.Event()
-        self.relists = 0
+        # How often the state was fetched as a whole.
+        self.lists = 0
         self._client = client
         self._resource = resource
         self._on_change = on_change
@@ -219,7 +220,7 @@ class Reflector(Generic[T]):
         self._version = version
         self._heard = True
         self._backoff.reset()
-        self.relists += 1
+        self.lists += 1
         if not self.synced.is_set():
             self.synced.set()
             self._on_synced()

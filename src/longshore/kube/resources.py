@@ -4,9 +4,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from longshore.api import Node, Pod
 from longshore.api.meta import ApiObject
-from longshore.kube.codec import Codec, JsonCodec
+from longshore.kube.codec import Codec
 from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
 
 T = TypeVar("T", bound=ApiObject)
@@ -41,5 +40,3 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 PODS = Resource(plural="pods", codec=ProtobufCodec(decode_pod))
 NODES = Resource(plural="nodes", codec=ProtobufCodec(decode_node), namespaced=False)
-PODS_JSON = Resource(plural="pods", codec=JsonCodec(Pod))
-NODES_JSON = Resource(plural="nodes", codec=JsonCodec(Node), namespaced=False)
