@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import aiohttp
 from aiohttp import web
 
+from longshore.kube.client import Sockets
 from longshore.kube.config import Connection
 from longshore.kube.credentials import Fixed
 
@@ -115,7 +116,8 @@ class Proxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Proxy"]:
-        connector = aiohttp.TCPConnector(limit=0, force_close=True, ssl=self.upstream.ssl or True)
+        sockets = Sockets()
+        connector = aiohttp.TCPConnector(limit=0, ssl=self.upstream.ssl or True, socket_factory=sockets.make)
         async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as self._session:
             runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=0.1)
             await runner.setup()
@@ -127,7 +129,7 @@ class Proxy:
                 yield self
             finally:
                 await runner.cleanup()
-                await connector.close(abort_ssl=True)
+                await sockets.end()
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=2**26)
@@ -194,11 +196,7 @@ class Proxy:
             if "Retry-After" in answer.headers:
                 response.headers["Retry-After"] = answer.headers["Retry-After"]
             await response.prepare(request)
-            try:
-                await self._stream(request, response, answer, fault)
-            finally:
-                if answer.connection is not None and answer.connection.transport is not None:
-                    answer.connection.transport.abort()
+            await self._stream(request, response, answer, fault)
             return response
 
     async def _stream(

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+import uvloop
 from tests.kube.churn import pod_body
 
 from longshore.api.meta import ApiObject, ApiStruct, Change
@@ -250,6 +251,23 @@ async def test_list_in_pages(control_plane: ControlPlane, namespace: str) -> Non
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert len(reflector.store) == count
+
+
+def test_client_left_at_any_moment_leaves_no_connection_behind(control_plane: ControlPlane) -> None:
+    """An event loop that closes while a TLS connection still says goodbye would break."""
+
+    async def leave_after(seconds: float) -> None:
+        async with Client(load(control_plane.kubeconfig)) as client:
+            tasks = [
+                asyncio.create_task(Reflector(client, PODS, lambda _change: None).run()) for _ in range(3)
+            ]
+            await asyncio.sleep(seconds)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    for step in range(40):
+        uvloop.run(leave_after(step * 0.001))
 
 
 async def test_request_target_with_a_line_break_is_not_sent(control_plane: ControlPlane) -> None:

@@ -6,18 +6,17 @@ import random
 class Backoff:
     """Doubles from `first` to `most` seconds; each wait is drawn from the upper half, so none is zero."""
 
-    def __init__(self, *, first: float = 0.2, most: float = 30.0, seed: int | None = None) -> None:
+    def __init__(self, *, first: float = 0.2, most: float = 30.0) -> None:
         self._first = first
         self._most = most
         self._next = first
-        self._random = random.Random(seed)
 
     def wait(self, at_least: float | None = None) -> float:
         """Seconds to wait now. What the server asked for is never cut short, only spread a little."""
-        if at_least is not None:
-            return at_least * self._random.uniform(1.0, 1.25)
+        if at_least:
+            return at_least * random.uniform(1.0, 1.25)
         full, self._next = self._next, min(self._next * 2, self._most)
-        return self._random.uniform(full / 2, full)
+        return random.uniform(full / 2, full)
 
     def reset(self) -> None:
         self._next = self._first

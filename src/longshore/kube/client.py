@@ -6,11 +6,13 @@
 Answers come back as bytes, refusals as `ApiError`, silence as `ConnectionFailed`.
 """
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 import aiohttp
 
@@ -31,11 +33,34 @@ def keep_alive(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    sock = socket.socket(family, kind, protocol)
-    keep_alive(sock)
-    return sock
+class Sockets:
+    """Makes the sockets of a session and sees to their end.
+
+    The polite end of TLS waits for the server, past the end of the session and of the event loop, which then
+    breaks. Nothing of ours is lost by an abrupt end: what was to be read has been read.
+    """
+
+    def __init__(self) -> None:
+        self._made: WeakSet[socket.socket] = WeakSet()
+
+    def make(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = address
+        sock = socket.socket(family, kind, protocol)
+        keep_alive(sock)
+        self._made.add(sock)
+        return sock
+
+    async def end(self) -> None:
+        for sock in self._open():
+            with suppress(OSError):  # not connected
+                sock.shutdown(socket.SHUT_RDWR)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                while self._open():  # noqa: ASYNC110 - nobody tells when a transport lets go of its socket
+                    await asyncio.sleep(0.001)
+
+    def _open(self) -> list[socket.socket]:
+        return [sock for sock in self._made if sock.fileno() != -1]
 
 
 class Client:
@@ -45,12 +70,11 @@ class Client:
         self.connection = connection
         self.user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None
-        self._connector: aiohttp.TCPConnector
+        self._sockets = Sockets()
 
     async def __aenter__(self) -> Self:
-        self._connector = aiohttp.TCPConnector(limit=128, socket_factory=_socket, ttl_dns_cache=30)
         self._session = aiohttp.ClientSession(
-            connector=self._connector,
+            connector=aiohttp.TCPConnector(limit=128, socket_factory=self._sockets.make, ttl_dns_cache=30),
             # The body of a list is large and the network to the API server is fast.
             headers={"User-Agent": self.user_agent, "Accept-Encoding": "identity"},
             read_bufsize=2**20,
@@ -61,9 +85,8 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._session is not None:
-            # Without a word of farewell to the server: a polite end of TLS would outlive the event loop.
-            await self._connector.close(abort_ssl=True)
             await self._session.close()
+            await self._sockets.end()
             self._session = None
 
     async def request(
@@ -95,9 +118,7 @@ class Client:
             try:
                 yield response.content
             finally:
-                # Left in the middle, a connection is of no use, and a polite end would wait for the server.
-                if response.connection is not None and response.connection.transport is not None:
-                    response.connection.transport.abort()
+                response.close()
 
     @asynccontextmanager
     async def _exchange(
