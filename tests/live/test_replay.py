@@ -7,7 +7,7 @@ from tests.live.pods import create, manifest, placed, wait_until_running
 
 from longshore.api import Change
 from longshore.dev.fixtures import OwnCluster
-from longshore.engine import Done, Engine, Event
+from longshore.engine import Engine, Event
 from longshore.kube.client import Client
 from longshore.kube.config import load
 from longshore.kube.pool import Pool
@@ -50,4 +50,3 @@ async def test_bindings_of_a_real_cluster_are_those_of_the_simulated_one(own_clu
     assert len(everywhere) == 60
     assert len(set(everywhere.values())) == 5
     assert Simulation.replay(recorded, engine=Engine(seed=11)) == everywhere
-    assert not any(isinstance(event, Done) for _, event in recorded)

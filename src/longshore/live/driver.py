@@ -50,6 +50,7 @@ class Driver:
         self._inbox: deque[Event] = deque()
         self._wake = asyncio.Event()
         self._on_event = on_event
+        self._ready = False
         self._performer = Performer(writer, recorder, on_done=self._put, may_bind=self._holds_lease)
         self._nodes: Reflector[Node] = Reflector(client, NODES, self._put, on_synced=self._wake.set)
         self._pods: Reflector[Pod] = Reflector(
@@ -86,12 +87,12 @@ class Driver:
         self._wake.set()
 
     async def _loop(self) -> None:
-        ready = False
         while True:
             self._wake.clear()
             self._receive()
-            if self.synced and not ready:
-                ready = True
+            # The engine must know of every bound pod before it gives away room.
+            if self.synced and not self._inbox and not self._ready:
+                self._ready = True
                 log.info("ready", nodes=len(self._nodes.store), pods=len(self._pods.store))
             if self._may_decide():
                 self._decide()
@@ -101,7 +102,7 @@ class Driver:
         return self.may_bind()
 
     def _may_decide(self) -> bool:
-        return self.synced and self._performer.has_room and self.may_bind()
+        return self._ready and self._performer.has_room and self.may_bind()
 
     def _receive(self) -> None:
         """Hand over what is in the inbox, for a slice of time at most."""
