@@ -1,7 +1,9 @@
 """What a pod asks for, counted as kube-scheduler counts it."""
 
+import msgspec
 import pytest
 
+from longshore.api import ContainerStatus, Pod, ResourceRequirements
 from longshore.cluster import PodInfo
 from longshore.testing import pod
 
@@ -101,3 +103,69 @@ def test_bad_quantities_are_found_wherever_they_are() -> None:
 def test_amounts_beyond_any_machine_do_not_overflow() -> None:
     info = PodInfo.of(pod("a").requests(memory="7E").container("b", memory="7E"))
     assert info.requests["memory"] == 2**53
+
+
+def test_a_pod_that_holds_what_it_asks_for_counts_once() -> None:
+    info = PodInfo.of(pod("a").requests(cpu="1").holding("main", {"cpu": "1"}))
+    assert info.requests["cpu"] == 1000
+
+
+def test_a_resize_upwards_counts_before_the_node_has_granted_it() -> None:
+    deferred = pod("a").requests(cpu="3").holding("main", {"cpu": "1"})
+    deferred = deferred.condition("PodResizePending", "True", reason="Deferred")
+    assert PodInfo.of(deferred).requests["cpu"] == 3000
+
+
+def test_a_resize_downwards_counts_only_when_it_is_in_effect() -> None:
+    asked = pod("a").requests(cpu="1", memory="1Mi")
+    started = asked.holding("main", {"cpu": "2", "memory": "2Mi"})
+    granted = asked.holding("main", {"cpu": "1", "memory": "1Mi"}, actual={"cpu": "1", "memory": "2Mi"})
+    done = asked.holding("main", {"cpu": "1", "memory": "1Mi"})
+    assert [PodInfo.of(p).requests["memory"] for p in (started, granted, done)] == [2 * MI, 2 * MI, MI]
+    assert [PodInfo.of(p).requests["cpu"] for p in (started, granted, done)] == [2000, 1000, 1000]
+
+
+def test_a_resize_that_the_node_can_never_grant_does_not_count() -> None:
+    refused = pod("a").requests(cpu="30").holding("main", {"cpu": "1"}, actual={"cpu": "2"})
+    refused = refused.condition("PodResizePending", "True", reason="Infeasible")
+    assert PodInfo.of(refused).requests["cpu"] == 2000
+    assert PodInfo.of(refused).nonzero == (2000, 200 * MI)
+
+
+def test_a_container_without_a_status_of_its_own_counts_with_what_it_asks_for() -> None:
+    partly = pod("a").requests(cpu="1").container("b", cpu="2").holding("main", {"cpu": "4"})
+    assert PodInfo.of(partly).requests["cpu"] == 6000
+
+
+def test_a_status_that_names_no_resources_changes_nothing() -> None:
+    plain = pod("a").requests(cpu="1")
+    status = msgspec.structs.replace(plain.status, container_statuses=(ContainerStatus("main"),))
+    assert PodInfo.of(msgspec.structs.replace(plain, status=status)).requests["cpu"] == 1000
+
+
+def test_sidecars_are_resized_and_other_init_containers_are_not() -> None:
+    both = pod("a").sidecar("log", cpu="1").init_container("setup", cpu="1")
+    both = both.holding("log", {"cpu": "3"}).holding("setup", {"cpu": "9"})
+    assert PodInfo.of(both).requests["cpu"] == 4000
+
+
+def test_requests_of_the_whole_pod_are_resized_alike() -> None:
+    def whole(reason: str) -> Pod:
+        asked = (
+            pod("a").pod_requests(cpu="4", memory="1Mi").condition("PodResizePending", "True", reason=reason)
+        )
+        held = msgspec.structs.replace(
+            asked.status,
+            resources=ResourceRequirements(requests={"cpu": "1"}),
+            allocated_resources={"cpu": "2"},
+        )
+        return msgspec.structs.replace(asked, status=held)
+
+    assert PodInfo.of(whole("Deferred")).requests == {"pods": 1, "cpu": 4000, "memory": MI}
+    # As kube-scheduler has it, what the status does not name is nothing.
+    assert PodInfo.of(whole("Infeasible")).requests == {"pods": 1, "cpu": 2000}
+
+
+def test_a_bad_quantity_in_a_status_is_named() -> None:
+    info = PodInfo.of(pod("a").requests(cpu="1").holding("main", {"cpu": "x"}, actual={"cpu": "1"}))
+    assert info.problem.startswith("status of container main: allocatedResources.cpu: 'x' is ")

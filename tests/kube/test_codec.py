@@ -5,29 +5,52 @@ import json
 import msgspec
 import pytest
 
-from longshore.api import Node, Pod
+from longshore.api import Node, Pod, Volume
 from longshore.dev import ControlPlane
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.client import Client
 from longshore.kube.codec import Bookmark, Broken, JsonCodec, Undecodable
 from longshore.kube.config import load
 from longshore.kube.errors import Status
-from longshore.kube.protobuf import ProtobufCodec, decode_pod
+from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
 from longshore.kube.resources import NODES, PODS
 
-# Every field of a pod that is decoded, as far as the API server takes them together.
+# Every field of a pod that is decoded, as far as the API server takes them together. A spec that has changed
+# is of the second generation, whose container statuses are read.
 FULL_POD = """
 apiVersion: v1
 kind: Pod
 metadata:
   name: full
   labels: {app: web, tier: front}
+  ownerReferences:
+    - {apiVersion: v1, kind: Namespace, name: kube-system, uid: UID, controller: true}
 spec:
+  automountServiceAccountToken: false
+  hostNetwork: true
+  hostUsers: true
+  restartPolicy: Never
   schedulerName: nobody
   priorityClassName: system-node-critical
   nodeSelector: {disk: ssd}
   schedulingGates: [{name: example.com/wait}]
   resources: {requests: {cpu: "4", memory: 1Gi}, limits: {cpu: "8"}}
+  resourceClaims:
+    - {name: gpu, resourceClaimName: gpu-1}
+    - {name: nic, resourceClaimTemplateName: nics}
+  volumes:
+    - {name: claim, persistentVolumeClaim: {claimName: data, readOnly: true}}
+    - {name: own, ephemeral: {volumeClaimTemplate: {spec:
+        {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
+    - {name: gce, gcePersistentDisk: {pdName: pd-1, readOnly: true}}
+    - {name: aws, awsElasticBlockStore: {volumeID: vol-1}}
+    - {name: iscsi, iscsi: {targetPortal: "192.0.2.1:3260", iqn: "iqn.2001-04.com.example:disk", lun: 1}}
+    - {name: rbd, rbd: {monitors: ["192.0.2.1:6789"], image: disk, pool: fast, readOnly: true}}
+    - {name: azure, azureDisk: {diskName: d, diskURI: "https://example.com/d"}}
+    - {name: cinder, cinder: {volumeID: vol-2}}
+    - {name: portworx, portworxVolume: {volumeID: vol-3}}
+    - {name: csi, csi: {driver: disk.example.com}}
+    - {name: image, image: {reference: "example.com/model:1"}}
   initContainers:
     - {name: setup, image: none, resources: {requests: {cpu: 100m}}}
     - {name: sidecar, image: none, restartPolicy: Always, resources: {requests: {memory: 64Mi}}}
@@ -35,10 +58,13 @@ spec:
     - name: main
       image: example.com/web:1
       ports:
-        - {containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1, protocol: TCP}
+        - {containerPort: 8080, hostPort: 8080, hostIP: 127.0.0.1, protocol: TCP}
         - {containerPort: 53, protocol: UDP}
       resources: {requests: {cpu: 500m, memory: 64Mi, example.com/gpu: "1"}, limits: {example.com/gpu: "1"}}
-    - {name: plain, image: none}
+    - name: plain
+      image: none
+      restartPolicy: Never
+      restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}]
   tolerations:
     - {key: dedicated, operator: Equal, value: web, effect: NoSchedule}
     - {operator: Exists, effect: NoExecute, tolerationSeconds: 0}
@@ -73,28 +99,84 @@ spec:
 """
 
 
+FULL_POD_STATUS = {
+    "phase": "Pending",
+    "nominatedNodeName": "node-0",
+    "startTime": "2026-01-01T00:00:05Z",
+    "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "observedGeneration": 2}
+    ],
+    "containerStatuses": [
+        {
+            "name": "main",
+            "image": "example.com/web:1",
+            "imageID": "",
+            "ready": False,
+            "restartCount": 0,
+            "allocatedResources": {"cpu": "250m"},
+            "resources": {"requests": {"cpu": "200m"}, "limits": {"memory": "1Gi"}},
+        },
+        {"name": "plain", "image": "none", "imageID": "", "ready": False, "restartCount": 0, "resources": {}},
+    ],
+    "initContainerStatuses": [
+        {"name": "setup", "image": "none", "imageID": "", "ready": False, "restartCount": 0},
+    ],
+    "resources": {"requests": {"cpu": "3"}},
+    "allocatedResources": {"cpu": "3"},
+    "resourceClaimStatuses": [{"name": "nic", "resourceClaimName": "web-nic-x"}],
+}
+
+
+VOLUME_SOURCES = {f.name for f in msgspec.structs.fields(Volume)} - {"name"}
+
+
+def unset(struct: msgspec.Struct) -> set[str]:
+    return {f.name for f in msgspec.structs.fields(struct) if not getattr(struct, f.name)}
+
+
 async def test_json_and_protobuf_give_the_same_pod(control_plane: ControlPlane, namespace: str) -> None:
-    control_plane.kubectl("create", "-n", "kube-system", "-f", "-", input=FULL_POD.replace("full", namespace))
+    kubectl = control_plane.kubectl
+    # The garbage collector would delete a pod whose owner does not exist.
+    owner = kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+    full_pod = FULL_POD.replace("full", namespace).replace("UID", owner)
+    kubectl("create", "-n", "kube-system", "-f", "-", input=full_pod)
+    more_selective = json.dumps({"spec": {"nodeSelector": {"zone": "a"}}})
+    kubectl("patch", "pod", "-n", "kube-system", namespace, "-p", more_selective)
+    status = json.dumps({"status": FULL_POD_STATUS})
+    kubectl("patch", "pod", "-n", "kube-system", namespace, "--subresource=status", "-p", status)
     path = PODS.path(namespace="kube-system")
     params = {"fieldSelector": f"metadata.name={namespace}"}
     async with Client(load(control_plane.kubeconfig)) as client:
         as_json = await client.request("GET", path, params=params)
         as_protobuf = await client.request("GET", path, params=params, accept=PODS.codec.accept_list)
-    control_plane.kubectl("delete", "pod", "-n", "kube-system", namespace, "--now")
+    kubectl("delete", "pod", "-n", "kube-system", namespace, "--now")
     [from_json] = JSON.page(as_json).items
     [from_protobuf] = PODS.codec.page(as_protobuf).items
     assert from_protobuf == from_json
-    unset = {
-        f.name for f in msgspec.structs.fields(type(from_json.spec)) if not getattr(from_json.spec, f.name)
-    }
-    assert unset == {"node_name", "overhead"}
+    assert unset(from_json.spec) == {"node_name", "overhead"}
+    assert unset(from_json.status) == set()
+    assert unset(from_json.metadata) == {"annotations", "deletion_timestamp"}
+    sources = [VOLUME_SOURCES - unset(volume) for volume in from_json.spec.volumes]
+    assert set().union(*sources) == VOLUME_SOURCES
     affinity = from_json.spec.affinity
     assert affinity is not None
     assert None not in (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
 
 
+FULL_NODE_STATUS = {
+    "images": [
+        {"names": ["example.com/web:1", "example.com/web@sha256:0"], "sizeBytes": 5_000_000_000},
+        {"names": ["example.com/db:1"], "sizeBytes": 1},
+    ],
+    "declaredFeatures": ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"],
+}
+
+
 async def test_json_and_protobuf_give_the_same_nodes(control_plane: ControlPlane) -> None:
     control_plane.add_nodes(1, prefix="tainted-")
+    status = json.dumps({"status": FULL_NODE_STATUS})
+    control_plane.kubectl("patch", "node", "tainted-0", "--subresource=status", "-p", status)
+    control_plane.kubectl("annotate", "node", "tainted-0", "example.com/note=one")
     control_plane.kubectl("taint", "node", "tainted-0", "dedicated=web:NoSchedule")
     control_plane.kubectl("cordon", "tainted-0")
     async with Client(load(control_plane.kubeconfig)) as client:
@@ -112,7 +194,9 @@ async def test_json_and_protobuf_give_the_same_nodes(control_plane: ControlPlane
         for page in (as_json, as_protobuf)
     ]
     assert stripped[0] == stripped[1]
-    assert any(node.spec.unschedulable and node.spec.taints for node in as_json.items)
+    [full] = [node for node in as_json.items if node.metadata.name == "tainted-0"]
+    assert unset(full.spec) == unset(full.status) == set()
+    assert full.metadata.annotations["example.com/note"] == "one"
 
 
 def frame(kind: str, obj: object) -> bytes:
@@ -242,3 +326,52 @@ def test_equal_parts_of_pods_are_shared() -> None:
     assert one.spec.containers is other.spec.containers
     assert one.spec.tolerations is other.spec.tolerations
     assert one.spec.node_name is other.spec.node_name
+
+
+def test_volumes_of_no_interest_to_scheduling_are_dropped() -> None:
+    message = pb.Pod()
+    claim = pb.VolumeSource(persistent_volume_claim={"claim_name": "data"})
+    message.spec.volumes.add(name="data", volume_source=claim.SerializeToString())
+    projected = b"\xd2\x01\x00"
+    message.spec.volumes.add(name="kube-api-access-x7k2p", volume_source=projected)
+    empty_dir = b"\x12\x00"
+    message.spec.volumes.add(name="cache", volume_source=empty_dir)
+    assert [v.name for v in decode_pod(message.SerializeToString()).spec.volumes] == ["data"]
+
+
+def resized(*, generation: int, node: str = "n1") -> Pod:
+    meta = pb.ObjectMeta(name="a", generation=generation)
+    status = pb.PodStatus(phase="Running")
+    status.container_statuses.add(name="main", resources=b"")
+    for kind in ("PodScheduled", "PodResizePending", "Ready"):
+        status.conditions.append(pb.PodCondition(type=kind, reason="Infeasible").SerializeToString())
+    message = pb.Pod(metadata=meta, spec=pb.PodSpec(node_name=node), status=status)
+    return decode_pod(message.SerializeToString())
+
+
+def test_a_pod_of_the_first_generation_was_never_resized() -> None:
+    status = resized(generation=1).status
+    assert status.container_statuses == ()
+    assert status.conditions == ()
+
+
+@pytest.mark.parametrize("generation", [0, 2])
+def test_a_pod_that_may_have_been_resized_tells_what_it_holds(generation: int) -> None:
+    status = resized(generation=generation).status
+    assert [(s.name, s.resources is None) for s in status.container_statuses] == [("main", False)]
+    assert [c.type for c in status.conditions] == ["PodResizePending"]
+
+
+def test_a_pod_without_a_node_tells_why() -> None:
+    assert [c.type for c in resized(generation=1, node="").status.conditions] == ["PodScheduled"]
+
+
+def test_nodes_share_the_images_they_have_in_common() -> None:
+    def decoded(name: str, *images: str) -> Node:
+        message = pb.Node(metadata=pb.ObjectMeta(name=name))
+        message.status.images.extend(pb.ContainerImage(names=[i]).SerializeToString() for i in images)
+        return decode_node(message.SerializeToString())
+
+    one, other = decoded("one", "a", "b"), decoded("other", "b", "c")
+    assert one.status.images[1] is other.status.images[0]
+    assert [image.names for image in other.status.images] == [("b",), ("c",)]

@@ -14,6 +14,14 @@ class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
     """
 
 
+class OwnerReference(ApiStruct):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
 class ObjectMeta(ApiStruct):
     name: str = ""
     namespace: str = ""
@@ -21,6 +29,16 @@ class ObjectMeta(ApiStruct):
     resource_version: str = ""
     labels: dict[str, str] = {}
     deletion_timestamp: str | None = None
+    # Pods that arrive as protobuf have none: no scheduler reads them, and memory counts at 100,000 pods.
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str | None = None
+    generation: int = 0
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the object, such as the ReplicaSet of a pod."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 class ApiObject(ApiStruct):

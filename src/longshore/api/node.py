@@ -19,9 +19,18 @@ class NodeSpec(ApiStruct):
     taints: tuple[Taint, ...] = ()
 
 
+class ContainerImage(ApiStruct):
+    """An image that the node holds, under all of its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
 class NodeStatus(ApiStruct):
     allocatable: dict[str, str] = {}
     conditions: tuple[NodeCondition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
 
 
 class Node(ApiObject):

@@ -3,6 +3,9 @@
 import msgspec
 
 from longshore.api.meta import ApiObject, ApiStruct
+from longshore.api.node import Taint
+from longshore.api.selectors import LabelSelector
+from longshore.api.volume import Volume
 
 
 class ContainerPort(ApiStruct):
@@ -17,23 +20,17 @@ class ResourceRequirements(ApiStruct):
     limits: dict[str, str] = {}
 
 
+class ContainerRestartRule(ApiStruct):
+    action: str = ""
+
+
 class Container(ApiStruct):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
-
-
-class LabelSelectorRequirement(ApiStruct):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(ApiStruct):
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
 
 class NodeSelectorRequirement(ApiStruct):
@@ -95,6 +92,12 @@ class Toleration(ApiStruct):
     effect: str = ""
     toleration_seconds: int | None = None
 
+    def tolerates(self, taint: Taint) -> bool:
+        """An empty effect or key stands for all of them. The operators Lt and Gt are off in 1.36."""
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        return self.operator == "Exists" or (self.operator in ("", "Equal") and self.value == taint.value)
+
 
 class TopologySpreadConstraint(ApiStruct):
     max_skew: int = 0
@@ -111,6 +114,12 @@ class PodSchedulingGate(ApiStruct):
     name: str = ""
 
 
+class PodResourceClaim(ApiStruct):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(ApiStruct):
     node_name: str = ""
     scheduler_name: str = ""
@@ -124,6 +133,12 @@ class PodSpec(ApiStruct):
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     priority: int = 0
+    # Empty means PreemptLowerPriority.
+    preemption_policy: str = ""
+    host_network: bool = False
+    host_users: bool | None = None
+    volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class PodCondition(ApiStruct):
@@ -131,12 +146,32 @@ class PodCondition(ApiStruct):
     status: str = ""
     reason: str = ""
     message: str = ""
+    observed_generation: int = 0
+
+
+class ContainerStatus(ApiStruct):
+    """What the node has granted to a container (allocated) and what runs there (resources)."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, str] = {}
+
+
+class PodResourceClaimStatus(ApiStruct):
+    name: str = ""
+    resource_claim_name: str | None = None
 
 
 class PodStatus(ApiStruct):
     phase: str = ""
     nominated_node_name: str = ""
     conditions: tuple[PodCondition, ...] = ()
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, str] = {}
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class Pod(ApiObject):

@@ -3,13 +3,16 @@
 Requests are counted as kube-scheduler counts them: containers run together with the sidecars, init containers
 one after the other beside the sidecars started before them, and the pod needs the larger of the two. Requests
 of the pod as a whole replace those of its containers, and the overhead of its runtime comes on top.
+
+Requests may change while a pod runs. Until its node has followed, the pod counts with the most of what it
+asks for, what the node has granted and what is in effect there; what the node can never grant is left out.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from longshore.api import Container, InvalidQuantity, Pod, ResourceRequirements
+from longshore.api import Container, ContainerStatus, InvalidQuantity, Pod, PodStatus
 from longshore.cluster.resources import column_amount, counted, thousandths
 
 # What a container that asks for no cpu or no memory is taken to use when nodes are scored, in thousandths.
@@ -33,23 +36,28 @@ class PodInfo(msgspec.Struct, frozen=True):
     # sends.
     problem: str = ""
 
+    def about(self, pod: Pod) -> "PodInfo":
+        """The same of another pod, or another version of it, with an equal spec."""
+        return PodInfo(pod, self.requests, self.nonzero, self.nonzero_incoming, self.problem)
+
     @classmethod
     def of(cls, pod: Pod) -> "PodInfo":
         """What the pod asks for. A quantity that cannot be read counts as nothing, and is the problem."""
         problems: list[str] = []
-        spec = pod.spec
+        spec, status = pod.spec, pod.status
+        reported = {s.name: s for s in (*status.container_statuses, *status.init_container_statuses)}
         containers = [
-            _amounts(_where("containers", c), c.resources.requests, problems) for c in spec.containers
+            _in_effect(c, _asked("containers", c, problems), reported, status, problems)
+            for c in spec.containers
         ]
         init = [
-            (
-                c.restart_policy == "Always",
-                _amounts(_where("initContainers", c), c.resources.requests, problems),
-            )
+            (True, _in_effect(c, _asked("initContainers", c, problems), reported, status, problems))
+            if c.restart_policy == "Always"
+            else (False, _asked("initContainers", c, problems))
             for c in spec.init_containers
         ]
         overhead = _amounts("spec.overhead", spec.overhead, problems)
-        whole = _whole_pod(spec.resources, problems)
+        whole = _whole_pod(pod, problems)
 
         total = _together(containers, init, {})
         requests = _sum(total | whole, overhead)
@@ -66,8 +74,9 @@ class PodInfo(msgspec.Struct, frozen=True):
         )
 
 
-def _where(field: str, container: Container) -> str:
-    return f"spec.{field}[{container.name}].resources.requests"
+def _asked(field: str, container: Container, problems: list[str]) -> _Amounts:
+    where = f"spec.{field}[{container.name}].resources.requests"
+    return _amounts(where, container.resources.requests, problems)
 
 
 def _amounts(where: str, quantities: Mapping[str, str], problems: list[str]) -> _Amounts:
@@ -82,11 +91,49 @@ def _amounts(where: str, quantities: Mapping[str, str], problems: list[str]) -> 
     return amounts
 
 
-def _whole_pod(resources: ResourceRequirements | None, problems: list[str]) -> _Amounts:
+def _in_effect(
+    container: Container,
+    asked: _Amounts,
+    reported: Mapping[str, ContainerStatus],
+    pod_status: PodStatus,
+    problems: list[str],
+) -> _Amounts:
+    status = reported.get(container.name)
+    if status is None or status.resources is None:
+        return asked
+    actual, granted = status.resources.requests, status.allocated_resources
+    if actual == container.resources.requests and (not granted or granted == actual):
+        return asked
+    where = f"status of container {container.name}"
+    return _while_resized(
+        asked,
+        _amounts(f"{where}: resources.requests", actual, problems),
+        _amounts(f"{where}: allocatedResources", granted, problems),
+        pod_status,
+    )
+
+
+def _whole_pod(pod: Pod, problems: list[str]) -> _Amounts:
+    resources, status = pod.spec.resources, pod.status
     if resources is None:
         return {}
     amounts = _amounts("spec.resources.requests", resources.requests, problems)
-    return {r: a for r, a in amounts.items() if r in ("cpu", "memory") or r.startswith("hugepages-")}
+    asked = {r: a for r, a in amounts.items() if r in ("cpu", "memory") or r.startswith("hugepages-")}
+    if not asked or status.resources is None:
+        return asked
+    counted_now = _while_resized(
+        asked,
+        _amounts("status.resources.requests", status.resources.requests, problems),
+        _amounts("status.allocatedResources", status.allocated_resources, problems),
+        status,
+    )
+    return {resource: counted_now.get(resource, 0) for resource in asked}
+
+
+def _while_resized(asked: _Amounts, actual: _Amounts, granted: _Amounts, status: PodStatus) -> _Amounts:
+    held = _most(actual, granted)
+    infeasible = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in status.conditions)
+    return held if infeasible else _most(asked, held)
 
 
 def _together(containers: list[_Amounts], init: list[tuple[bool, _Amounts]], missing: _Amounts) -> _Amounts:

@@ -3,28 +3,34 @@
 Pods of one template have the same labels, resources, tolerations and affinity. The schema leaves such parts
 as raw bytes; equal bytes mean equal parts, so each is decoded when first seen and looked up from then on.
 That saves most of the time and of the memory. Names and versions, which differ, are read field by field.
+
+Repeated fields are read by slices, as in `tuple(field[:])`: their iterators are three times as slow.
 """
 
-import types
-import typing
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 
 from longshore.api import (
     Affinity,
     Container,
+    ContainerImage,
     ContainerPort,
+    ContainerRestartRule,
+    ContainerStatus,
     Node,
     NodeCondition,
     NodeSpec,
     NodeStatus,
     ObjectMeta,
+    OwnerReference,
     Pod,
     PodCondition,
+    PodResourceClaim,
+    PodResourceClaimStatus,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
@@ -32,86 +38,35 @@ from longshore.api import (
     Taint,
     Toleration,
     TopologySpreadConstraint,
+    Volume,
 )
 from longshore.api.meta import ApiObject
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.codec import INITIAL_EVENTS_END, Bookmark, Broken, Page, Undecodable
 from longshore.kube.errors import Status, StatusDetails
+from longshore.kube.sharing import Shared, part_decoder, tuple_of
 
 T = TypeVar("T", bound=ApiObject)
-V = TypeVar("V")
 
 _MAGIC = b"k8s\0"
 _TYPE = "application/vnd.kubernetes.protobuf"
-# Distinct parts remembered of each kind. Real clusters have hundreds of templates; past the limit the
-# table starts anew, and the parts seen before are merely not shared with later ones.
-_SHARED_LIMIT = 50_000
 # The API server takes no object of more than a few megabytes.
 _MAX_FRAME = 64 * 2**20
 
-# A condition begins with its type: field 1, twelve bytes long.
+# Parts remembered of the kinds that may differ from pod to pod, such as times and claims: pods that have
+# them in common were made by one owner and come one after the other.
+_NEARBY = 1_024
+
+# A condition begins with its type: field 1 and the length of the text.
 _POD_SCHEDULED = b"\n\x0cPodScheduled"
-
-
-class _Shared(dict[Any, V]):
-    """Decoded parts by their bytes."""
-
-    def __init__(self, decode: Callable[[Any], V]) -> None:
-        super().__init__()
-        self._decode = decode
-
-    def __missing__(self, key: Any) -> V:
-        if len(self) >= _SHARED_LIMIT:
-            self.clear()
-        part = self[key] = self._decode(key)
-        return part
-
-
-def _optional_type(hint: Any) -> Any:
-    """`T` of `T | None`, else the hint itself."""
-    if isinstance(hint, types.UnionType):
-        return next(arg for arg in hint.__args__ if arg is not type(None))
-    return hint
-
-
-def _converter(struct: type[V], message: type[Message]) -> Callable[[bytes], V]:
-    """A decoder of one kind of shared part: the message has the field names of the struct."""
-    build = _builder(struct)
-
-    def decode(raw: bytes) -> V:
-        return build(message.FromString(raw))
-
-    return decode
-
-
-def _builder(struct: type[V]) -> Callable[[Any], V]:
-    hints = typing.get_type_hints(struct)
-    fields = [(name, _value_reader(_optional_type(hint))) for name, hint in hints.items()]
-
-    def build(message: Any) -> V:
-        present = {descriptor.name for descriptor, _ in message.ListFields()}
-        return struct(**{name: read(getattr(message, name)) for name, read in fields if name in present})
-
-    return build
-
-
-def _value_reader(hint: Any) -> Callable[[Any], Any]:
-    if typing.get_origin(hint) is tuple:
-        read_item = _value_reader(typing.get_args(hint)[0])
-        return lambda items: tuple(read_item(item) for item in items)
-    if typing.get_origin(hint) is dict:
-        return lambda mapping: {key: _map_value(value) for key, value in mapping.items()}
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return _builder(hint)
-    return lambda scalar: scalar
-
-
-def _map_value(value: Any) -> str:
-    return value if isinstance(value, str) else str(value.string)
-
-
-def _tuple_of(decode: Callable[[bytes], V]) -> Callable[[tuple[bytes, ...]], tuple[V, ...]]:
-    return lambda raws: tuple(map(decode, raws))
+_POD_RESIZE_PENDING = b"\n\x10PodResizePending"
+# A volume has one source, which begins with the tag of its field. Sources that are not in the schema, such as
+# the projected token that each pod has under a name of its own, are dropped with their volumes.
+_VOLUME_SOURCES = tuple(
+    # An empty source is its tag and a length of zero.
+    pb.VolumeSource(**{field.name: {}}).SerializeToString().removesuffix(b"\0")
+    for field in pb.VolumeSource.DESCRIPTOR.fields
+)
 
 
 def _string_map(raws: tuple[bytes, ...]) -> dict[str, str]:
@@ -124,57 +79,137 @@ def _quantity_map(raws: tuple[bytes, ...]) -> dict[str, str]:
     return {_strings[entry.key]: _strings[entry.value.string] for entry in entries}
 
 
-def _container(key: tuple[str, str, bytes, tuple[bytes, ...], str]) -> Container:
-    name, image, raw_resources, raw_ports, restart_policy = key
-    return Container(name, image, _resources[raw_resources], _ports[raw_ports], restart_policy)
+def _annotations(raws: Any) -> dict[str, str]:
+    entries = map(pb.StringEntry.FromString, raws)
+    return {_strings[entry.key]: entry.value for entry in entries}
 
 
-_strings: _Shared[str] = _Shared(lambda text: text)
-_labels = _Shared(_string_map)
-_quantities = _Shared(_quantity_map)
-_resources = _Shared(_converter(ResourceRequirements, pb.ResourceRequirements))
-_ports = _Shared(_tuple_of(_converter(ContainerPort, pb.ContainerPort)))
-_container_of = _Shared(_container)
-_containers: _Shared[tuple[Container, ...]] = _Shared(lambda keys: tuple(_container_of[key] for key in keys))
-_affinity = _Shared(_converter(Affinity, pb.Affinity))
-_tolerations = _Shared(_tuple_of(_converter(Toleration, pb.Toleration)))
-_spread = _Shared(_tuple_of(_converter(TopologySpreadConstraint, pb.TopologySpreadConstraint)))
-_gates = _Shared(_tuple_of(_converter(PodSchedulingGate, pb.PodSchedulingGate)))
-_condition = _Shared(_converter(PodCondition, pb.PodCondition))
-_taints = _Shared(_tuple_of(_converter(Taint, pb.Taint)))
-_conditions: _Shared[tuple[NodeCondition, ...]] = _Shared(
-    lambda pairs: tuple(NodeCondition(*p) for p in pairs)
-)
+def _container(key: tuple[str, str, bytes, tuple[bytes, ...], str, tuple[bytes, ...]]) -> Container:
+    name, image, raw_resources, raw_ports, restart_policy, raw_rules = key
+    rules = tuple(map(_decode_rule, raw_rules))
+    return Container(name, image, _resources[raw_resources], _ports[raw_ports], restart_policy, rules)
+
+
+def _container_status(key: tuple[str, bytes | None, tuple[bytes, ...]]) -> ContainerStatus:
+    name, raw_resources, raw_allocated = key
+    resources = None if raw_resources is None else _resources[raw_resources]
+    return ContainerStatus(name, resources, _quantities[raw_allocated] if raw_allocated else _EMPTY)
+
+
+def _volume(key: tuple[str, bytes]) -> Volume:
+    name, raw_source = key
+    return msgspec.structs.replace(_decode_source(raw_source), name=_strings[name])
+
+
+def _timestamp(raw: bytes) -> str:
+    seconds = pb.Time.FromString(raw).seconds
+    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+_EMPTY: dict[str, str] = {}
+_decode_rule = part_decoder(ContainerRestartRule, pb.ContainerRestartRule)
+_decode_source = part_decoder(Volume, pb.VolumeSource)
+_decode_condition = part_decoder(PodCondition, pb.PodCondition)
+_decode_claim_status = part_decoder(PodResourceClaimStatus, pb.PodResourceClaimStatus)
+_strings: Shared[str] = Shared(lambda text: text)
+_labels = Shared(_string_map)
+_quantities = Shared(_quantity_map)
+_resources = Shared(part_decoder(ResourceRequirements, pb.ResourceRequirements))
+_ports = Shared(tuple_of(part_decoder(ContainerPort, pb.ContainerPort)))
+_container_of = Shared(_container)
+_containers: Shared[tuple[Container, ...]] = Shared(lambda keys: tuple(_container_of[key] for key in keys))
+_affinity = Shared(part_decoder(Affinity, pb.Affinity))
+_tolerations = Shared(tuple_of(part_decoder(Toleration, pb.Toleration)))
+_spread = Shared(tuple_of(part_decoder(TopologySpreadConstraint, pb.TopologySpreadConstraint)))
+_gates = Shared(tuple_of(part_decoder(PodSchedulingGate, pb.PodSchedulingGate)))
+_claims = Shared(tuple_of(part_decoder(PodResourceClaim, pb.PodResourceClaim)), limit=_NEARBY)
+_volumes: Shared[tuple[Volume, ...]] = Shared(lambda keys: tuple(map(_volume, keys)), limit=_NEARBY)
+_container_status_of = Shared(_container_status)
+_owners = Shared(tuple_of(part_decoder(OwnerReference, pb.OwnerReference)), limit=_NEARBY)
+_times = Shared(_timestamp, limit=_NEARBY)
+_image = Shared(part_decoder(ContainerImage, pb.ContainerImage))
+_features: Shared[tuple[str, ...]] = Shared(lambda names: names)
+_taints = Shared(tuple_of(part_decoder(Taint, pb.Taint)))
+_conditions: Shared[tuple[NodeCondition, ...]] = Shared(lambda pairs: tuple(NodeCondition(*p) for p in pairs))
 
 
 def _container_keys(containers: Any) -> tuple[Container, ...]:
     return _containers[
-        tuple((c.name, c.image, c.resources, tuple(c.ports), c.restart_policy) for c in containers)
+        tuple(
+            [
+                (
+                    c.name,
+                    c.image,
+                    c.resources,
+                    tuple(c.ports[:]),
+                    c.restart_policy,
+                    tuple(c.restart_policy_rules[:]),
+                )
+                for c in containers[:]
+            ]
+        )
     ]
 
 
-def _metadata(meta: Any) -> ObjectMeta:
+def _volumes_read(volumes: Any) -> tuple[Volume, ...]:
+    read = [volume for volume in volumes[:] if volume.volume_source.startswith(_VOLUME_SOURCES)]
+    return _volumes[tuple((volume.name, volume.volume_source) for volume in read)] if read else ()
+
+
+def _metadata(meta: Any, annotations: dict[str, str]) -> ObjectMeta:
     labels = meta.labels
+    created, deleted = meta.creation_timestamp, meta.deletion_timestamp
+    owners = meta.owner_references
     return ObjectMeta(
         meta.name,
         _strings[meta.namespace],
         meta.uid,
         meta.resource_version,
-        _labels[tuple(labels)] if labels else _EMPTY,
-        _timestamp(meta.deletion_timestamp.seconds) if meta.HasField("deletion_timestamp") else None,
+        _labels[tuple(labels[:])] if labels else _EMPTY,
+        _times[deleted] if deleted else None,
+        annotations,
+        _owners[tuple(owners[:])] if owners else (),
+        _times[created] if created else None,
+        meta.generation,
     )
 
 
-_EMPTY: dict[str, str] = {}
+def _raw_resources(message: Any) -> bytes | None:
+    """None where there are none; no bytes where there are some that name no amount."""
+    return message.resources or (b"" if message.HasField("resources") else None)
 
 
-def _timestamp(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _status_keys(statuses: Any) -> tuple[tuple[str, bytes | None, tuple[bytes, ...]], ...]:
+    return tuple((s.name, _raw_resources(s), tuple(s.allocated_resources[:])) for s in statuses[:])
 
 
-def _pod_conditions(raws: Any) -> tuple[PodCondition, ...]:
-    """Only PodScheduled: no other condition of a pod is read."""
-    return tuple(_condition[raw] for raw in raws if raw.startswith(_POD_SCHEDULED))
+def _resized_key(status: Any) -> tuple[Any, ...]:
+    return (
+        _status_keys(status.container_statuses),
+        _status_keys(status.init_container_statuses),
+        _raw_resources(status),
+        tuple(status.allocated_resources[:]),
+    )
+
+
+def _pod_status(key: tuple[Any, ...]) -> PodStatus:
+    phase, nominated, started, conditions, resized, claims = key
+    containers, init_containers, resources, allocated = resized
+    return PodStatus(
+        _strings[phase],
+        _strings[nominated],
+        tuple(map(_decode_condition, conditions)),
+        _times[started] if started else None,
+        tuple(_container_status_of[key] for key in containers),
+        tuple(_container_status_of[key] for key in init_containers),
+        None if resources is None else _resources[resources],
+        _quantities[allocated] if allocated else _EMPTY,
+        tuple(map(_decode_claim_status, claims)),
+    )
+
+
+_pod_statuses = Shared(_pod_status, limit=_NEARBY)
+_NEVER_RESIZED: tuple[Any, ...] = ((), (), None, ())
 
 
 def decode_pod(raw: bytes) -> Pod:
@@ -187,29 +222,45 @@ def decode_pod(raw: bytes) -> Pod:
     resources = spec.resources
     spread = spec.topology_spread_constraints
     gates = spec.scheduling_gates
+    claims = spec.resource_claims
     node_name = spec.node_name
+    # A pod of the first generation has what its spec asks for: a resize would have made it the second.
+    # Servers before 1.34 do not count generations.
+    never_resized = message.metadata.generation == 1
+    # Of the conditions only these two are read. That a bound pod is scheduled is known from its node name.
+    condition = _POD_RESIZE_PENDING if node_name else _POD_SCHEDULED
+    conditions = () if node_name and never_resized else status.conditions[:]
+    status_key = (
+        status.phase,
+        status.nominated_node_name,
+        status.start_time,
+        tuple([each for each in conditions if each.startswith(condition)]),
+        _NEVER_RESIZED if never_resized else _resized_key(status),
+        tuple(status.resource_claim_statuses[:]) if claims else (),
+    )
     return Pod(
-        _metadata(message.metadata),
+        # Annotations of pods are left out: no scheduler reads them, and they are long.
+        _metadata(message.metadata, _EMPTY),
         PodSpec(
             _strings[node_name],
             _strings[spec.scheduler_name],
             _container_keys(spec.containers),
             _container_keys(init_containers) if init_containers else (),
-            _quantities[tuple(overhead)] if overhead else _EMPTY,
+            _quantities[tuple(overhead[:])] if overhead else _EMPTY,
             _resources[resources] if resources else None,
-            _labels[tuple(node_selector)] if node_selector else _EMPTY,
+            _labels[tuple(node_selector[:])] if node_selector else _EMPTY,
             _affinity[affinity] if affinity else None,
-            _tolerations[tuple(spec.tolerations)],
-            _spread[tuple(spread)] if spread else (),
-            _gates[tuple(gates)] if gates else (),
+            _tolerations[tuple(spec.tolerations[:])],
+            _spread[tuple(spread[:])] if spread else (),
+            _gates[tuple(gates[:])] if gates else (),
             spec.priority,
+            _strings[spec.preemption_policy],
+            spec.host_network,
+            spec.host_users if spec.HasField("host_users") else None,
+            _volumes_read(spec.volumes),
+            _claims[tuple(claims[:])] if claims else (),
         ),
-        PodStatus(
-            _strings[status.phase],
-            _strings[status.nominated_node_name],
-            # A bound pod's condition says no more than its node name does.
-            () if node_name else _pod_conditions(status.conditions),
-        ),
+        _pod_statuses[status_key],
     )
 
 
@@ -217,11 +268,13 @@ def decode_node(raw: bytes) -> Node:
     message = pb.Node.FromString(raw)
     spec, status = message.spec, message.status
     return Node(
-        _metadata(message.metadata),
-        NodeSpec(spec.unschedulable, _taints[tuple(spec.taints)]),
+        _metadata(message.metadata, _annotations(message.metadata.annotations)),
+        NodeSpec(spec.unschedulable, _taints[tuple(spec.taints[:])]),
         NodeStatus(
-            _quantities[tuple(status.allocatable)],
-            _conditions[tuple((c.type, c.status) for c in status.conditions)],
+            _quantities[tuple(status.allocatable[:])],
+            _conditions[tuple((c.type, c.status) for c in status.conditions[:])],
+            tuple(_image[raw] for raw in status.images[:]),
+            _features[tuple(status.declared_features[:])],
         ),
     )
 

@@ -4,8 +4,23 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from longshore.api import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    StorageClass,
+    VolumeAttachment,
+)
 from longshore.api.meta import ApiObject
-from longshore.kube.codec import Codec
+from longshore.kube.codec import Codec, JsonCodec
 from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
 
 T = TypeVar("T", bound=ApiObject)
@@ -40,3 +55,30 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 PODS = Resource(plural="pods", codec=ProtobufCodec(decode_pod))
 NODES = Resource(plural="nodes", codec=ProtobufCodec(decode_node), namespaced=False)
+
+# There are few of these beside the pods, and they change seldom: JSON serves them well.
+NAMESPACES = Resource(plural="namespaces", codec=JsonCodec(Namespace), namespaced=False)
+SERVICES = Resource(plural="services", codec=JsonCodec(Service))
+REPLICATION_CONTROLLERS = Resource(plural="replicationcontrollers", codec=JsonCodec(ReplicationController))
+PERSISTENT_VOLUMES = Resource(plural="persistentvolumes", codec=JsonCodec(PersistentVolume), namespaced=False)
+PERSISTENT_VOLUME_CLAIMS = Resource(plural="persistentvolumeclaims", codec=JsonCodec(PersistentVolumeClaim))
+
+REPLICA_SETS = Resource(group="apps", plural="replicasets", codec=JsonCodec(ReplicaSet))
+STATEFUL_SETS = Resource(group="apps", plural="statefulsets", codec=JsonCodec(StatefulSet))
+
+POD_DISRUPTION_BUDGETS = Resource(
+    group="policy", plural="poddisruptionbudgets", codec=JsonCodec(PodDisruptionBudget)
+)
+
+_STORAGE = "storage.k8s.io"
+STORAGE_CLASSES = Resource(
+    group=_STORAGE, plural="storageclasses", codec=JsonCodec(StorageClass), namespaced=False
+)
+CSI_NODES = Resource(group=_STORAGE, plural="csinodes", codec=JsonCodec(CSINode), namespaced=False)
+CSI_DRIVERS = Resource(group=_STORAGE, plural="csidrivers", codec=JsonCodec(CSIDriver), namespaced=False)
+CSI_STORAGE_CAPACITIES = Resource(
+    group=_STORAGE, plural="csistoragecapacities", codec=JsonCodec(CSIStorageCapacity)
+)
+VOLUME_ATTACHMENTS = Resource(
+    group=_STORAGE, plural="volumeattachments", codec=JsonCodec(VolumeAttachment), namespaced=False
+)

@@ -2,7 +2,8 @@
 
 from hypothesis import strategies as st
 
-from longshore.testing.builders import NodeBuilder, PodBuilder, node, pod
+from longshore.testing.nodes import NodeBuilder, node
+from longshore.testing.pods import PodBuilder, pod
 
 _GPU = "example.com/gpu"
 _CPU = st.sampled_from(["0", "50m", "100m", "250m", "0.5", "1", "1500m"])

@@ -76,20 +76,42 @@ class Time(_message.Message):
     def __init__(self, seconds: _Optional[int] = ...) -> None: ...
 
 class ObjectMeta(_message.Message):
-    __slots__ = ("name", "namespace", "uid", "resource_version", "deletion_timestamp", "labels")
+    __slots__ = ("name", "namespace", "uid", "resource_version", "generation", "creation_timestamp", "deletion_timestamp", "labels", "annotations", "owner_references")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CREATION_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     DELETION_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
+    OWNER_REFERENCES_FIELD_NUMBER: _ClassVar[int]
     name: str
     namespace: str
     uid: str
     resource_version: str
-    deletion_timestamp: Time
+    generation: int
+    creation_timestamp: bytes
+    deletion_timestamp: bytes
     labels: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, name: _Optional[str] = ..., namespace: _Optional[str] = ..., uid: _Optional[str] = ..., resource_version: _Optional[str] = ..., deletion_timestamp: _Optional[_Union[Time, _Mapping]] = ..., labels: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    annotations: _containers.RepeatedScalarFieldContainer[bytes]
+    owner_references: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, name: _Optional[str] = ..., namespace: _Optional[str] = ..., uid: _Optional[str] = ..., resource_version: _Optional[str] = ..., generation: _Optional[int] = ..., creation_timestamp: _Optional[bytes] = ..., deletion_timestamp: _Optional[bytes] = ..., labels: _Optional[_Iterable[bytes]] = ..., annotations: _Optional[_Iterable[bytes]] = ..., owner_references: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class OwnerReference(_message.Message):
+    __slots__ = ("kind", "name", "uid", "api_version", "controller")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    API_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    name: str
+    uid: str
+    api_version: str
+    controller: bool
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., api_version: _Optional[str] = ..., controller: _Optional[bool] = ...) -> None: ...
 
 class BookmarkMeta(_message.Message):
     __slots__ = ("resource_version", "annotations")
@@ -123,56 +145,96 @@ class Pod(_message.Message):
     def __init__(self, metadata: _Optional[_Union[ObjectMeta, _Mapping]] = ..., spec: _Optional[_Union[PodSpec, _Mapping]] = ..., status: _Optional[_Union[PodStatus, _Mapping]] = ...) -> None: ...
 
 class PodSpec(_message.Message):
-    __slots__ = ("containers", "node_selector", "node_name", "affinity", "scheduler_name", "init_containers", "tolerations", "priority", "overhead", "topology_spread_constraints", "scheduling_gates", "resources")
+    __slots__ = ("volumes", "containers", "node_selector", "node_name", "host_network", "affinity", "scheduler_name", "init_containers", "tolerations", "priority", "preemption_policy", "overhead", "topology_spread_constraints", "host_users", "scheduling_gates", "resource_claims", "resources")
+    VOLUMES_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     NODE_SELECTOR_FIELD_NUMBER: _ClassVar[int]
     NODE_NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_NETWORK_FIELD_NUMBER: _ClassVar[int]
     AFFINITY_FIELD_NUMBER: _ClassVar[int]
     SCHEDULER_NAME_FIELD_NUMBER: _ClassVar[int]
     INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     TOLERATIONS_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTION_POLICY_FIELD_NUMBER: _ClassVar[int]
     OVERHEAD_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_SPREAD_CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
+    HOST_USERS_FIELD_NUMBER: _ClassVar[int]
     SCHEDULING_GATES_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_CLAIMS_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    volumes: _containers.RepeatedCompositeFieldContainer[Volume]
     containers: _containers.RepeatedCompositeFieldContainer[Container]
     node_selector: _containers.RepeatedScalarFieldContainer[bytes]
     node_name: str
+    host_network: bool
     affinity: bytes
     scheduler_name: str
     init_containers: _containers.RepeatedCompositeFieldContainer[Container]
     tolerations: _containers.RepeatedScalarFieldContainer[bytes]
     priority: int
+    preemption_policy: str
     overhead: _containers.RepeatedScalarFieldContainer[bytes]
     topology_spread_constraints: _containers.RepeatedScalarFieldContainer[bytes]
+    host_users: bool
     scheduling_gates: _containers.RepeatedScalarFieldContainer[bytes]
+    resource_claims: _containers.RepeatedScalarFieldContainer[bytes]
     resources: bytes
-    def __init__(self, containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., node_selector: _Optional[_Iterable[bytes]] = ..., node_name: _Optional[str] = ..., affinity: _Optional[bytes] = ..., scheduler_name: _Optional[str] = ..., init_containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., tolerations: _Optional[_Iterable[bytes]] = ..., priority: _Optional[int] = ..., overhead: _Optional[_Iterable[bytes]] = ..., topology_spread_constraints: _Optional[_Iterable[bytes]] = ..., scheduling_gates: _Optional[_Iterable[bytes]] = ..., resources: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ..., containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., node_selector: _Optional[_Iterable[bytes]] = ..., node_name: _Optional[str] = ..., host_network: _Optional[bool] = ..., affinity: _Optional[bytes] = ..., scheduler_name: _Optional[str] = ..., init_containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., tolerations: _Optional[_Iterable[bytes]] = ..., priority: _Optional[int] = ..., preemption_policy: _Optional[str] = ..., overhead: _Optional[_Iterable[bytes]] = ..., topology_spread_constraints: _Optional[_Iterable[bytes]] = ..., host_users: _Optional[bool] = ..., scheduling_gates: _Optional[_Iterable[bytes]] = ..., resource_claims: _Optional[_Iterable[bytes]] = ..., resources: _Optional[bytes] = ...) -> None: ...
 
 class PodStatus(_message.Message):
-    __slots__ = ("phase", "conditions", "nominated_node_name")
+    __slots__ = ("phase", "conditions", "start_time", "container_statuses", "init_container_statuses", "nominated_node_name", "resource_claim_statuses", "allocated_resources", "resources")
     PHASE_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_STATUSES_FIELD_NUMBER: _ClassVar[int]
+    INIT_CONTAINER_STATUSES_FIELD_NUMBER: _ClassVar[int]
     NOMINATED_NODE_NAME_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_CLAIM_STATUSES_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     phase: str
     conditions: _containers.RepeatedScalarFieldContainer[bytes]
+    start_time: bytes
+    container_statuses: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
+    init_container_statuses: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     nominated_node_name: str
-    def __init__(self, phase: _Optional[str] = ..., conditions: _Optional[_Iterable[bytes]] = ..., nominated_node_name: _Optional[str] = ...) -> None: ...
+    resource_claim_statuses: _containers.RepeatedScalarFieldContainer[bytes]
+    allocated_resources: _containers.RepeatedScalarFieldContainer[bytes]
+    resources: bytes
+    def __init__(self, phase: _Optional[str] = ..., conditions: _Optional[_Iterable[bytes]] = ..., start_time: _Optional[bytes] = ..., container_statuses: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_container_statuses: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., nominated_node_name: _Optional[str] = ..., resource_claim_statuses: _Optional[_Iterable[bytes]] = ..., allocated_resources: _Optional[_Iterable[bytes]] = ..., resources: _Optional[bytes] = ...) -> None: ...
+
+class ContainerStatus(_message.Message):
+    __slots__ = ("name", "allocated_resources", "resources")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    allocated_resources: _containers.RepeatedScalarFieldContainer[bytes]
+    resources: bytes
+    def __init__(self, name: _Optional[str] = ..., allocated_resources: _Optional[_Iterable[bytes]] = ..., resources: _Optional[bytes] = ...) -> None: ...
 
 class Container(_message.Message):
-    __slots__ = ("name", "image", "ports", "resources", "restart_policy")
+    __slots__ = ("name", "image", "ports", "resources", "restart_policy", "restart_policy_rules")
     NAME_FIELD_NUMBER: _ClassVar[int]
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     RESTART_POLICY_FIELD_NUMBER: _ClassVar[int]
+    RESTART_POLICY_RULES_FIELD_NUMBER: _ClassVar[int]
     name: str
     image: str
     ports: _containers.RepeatedScalarFieldContainer[bytes]
     resources: bytes
     restart_policy: str
-    def __init__(self, name: _Optional[str] = ..., image: _Optional[str] = ..., ports: _Optional[_Iterable[bytes]] = ..., resources: _Optional[bytes] = ..., restart_policy: _Optional[str] = ...) -> None: ...
+    restart_policy_rules: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, name: _Optional[str] = ..., image: _Optional[str] = ..., ports: _Optional[_Iterable[bytes]] = ..., resources: _Optional[bytes] = ..., restart_policy: _Optional[str] = ..., restart_policy_rules: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class ContainerRestartRule(_message.Message):
+    __slots__ = ("action",)
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    action: str
+    def __init__(self, action: _Optional[str] = ...) -> None: ...
 
 class ContainerPort(_message.Message):
     __slots__ = ("host_port", "container_port", "protocol", "host_ip")
@@ -215,16 +277,36 @@ class ResourceRequirements(_message.Message):
     def __init__(self, limits: _Optional[_Mapping[str, Quantity]] = ..., requests: _Optional[_Mapping[str, Quantity]] = ...) -> None: ...
 
 class PodCondition(_message.Message):
-    __slots__ = ("type", "status", "reason", "message")
+    __slots__ = ("type", "status", "reason", "message", "observed_generation")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    OBSERVED_GENERATION_FIELD_NUMBER: _ClassVar[int]
     type: str
     status: str
     reason: str
     message: str
-    def __init__(self, type: _Optional[str] = ..., status: _Optional[str] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+    observed_generation: int
+    def __init__(self, type: _Optional[str] = ..., status: _Optional[str] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., observed_generation: _Optional[int] = ...) -> None: ...
+
+class PodResourceClaim(_message.Message):
+    __slots__ = ("name", "resource_claim_name", "resource_claim_template_name")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_CLAIM_NAME_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_CLAIM_TEMPLATE_NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    resource_claim_name: str
+    resource_claim_template_name: str
+    def __init__(self, name: _Optional[str] = ..., resource_claim_name: _Optional[str] = ..., resource_claim_template_name: _Optional[str] = ...) -> None: ...
+
+class PodResourceClaimStatus(_message.Message):
+    __slots__ = ("name", "resource_claim_name")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_CLAIM_NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    resource_claim_name: str
+    def __init__(self, name: _Optional[str] = ..., resource_claim_name: _Optional[str] = ...) -> None: ...
 
 class PodSchedulingGate(_message.Message):
     __slots__ = ("name",)
@@ -373,6 +455,116 @@ class Affinity(_message.Message):
     pod_anti_affinity: PodAffinity
     def __init__(self, node_affinity: _Optional[_Union[NodeAffinity, _Mapping]] = ..., pod_affinity: _Optional[_Union[PodAffinity, _Mapping]] = ..., pod_anti_affinity: _Optional[_Union[PodAffinity, _Mapping]] = ...) -> None: ...
 
+class Volume(_message.Message):
+    __slots__ = ("name", "volume_source")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    volume_source: bytes
+    def __init__(self, name: _Optional[str] = ..., volume_source: _Optional[bytes] = ...) -> None: ...
+
+class VolumeSource(_message.Message):
+    __slots__ = ("gce_persistent_disk", "aws_elastic_block_store", "iscsi", "persistent_volume_claim", "rbd", "cinder", "azure_disk", "portworx_volume", "csi", "ephemeral", "image")
+    GCE_PERSISTENT_DISK_FIELD_NUMBER: _ClassVar[int]
+    AWS_ELASTIC_BLOCK_STORE_FIELD_NUMBER: _ClassVar[int]
+    ISCSI_FIELD_NUMBER: _ClassVar[int]
+    PERSISTENT_VOLUME_CLAIM_FIELD_NUMBER: _ClassVar[int]
+    RBD_FIELD_NUMBER: _ClassVar[int]
+    CINDER_FIELD_NUMBER: _ClassVar[int]
+    AZURE_DISK_FIELD_NUMBER: _ClassVar[int]
+    PORTWORX_VOLUME_FIELD_NUMBER: _ClassVar[int]
+    CSI_FIELD_NUMBER: _ClassVar[int]
+    EPHEMERAL_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    gce_persistent_disk: GCEPersistentDiskVolumeSource
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource
+    iscsi: ISCSIVolumeSource
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource
+    rbd: RBDVolumeSource
+    cinder: CinderVolumeSource
+    azure_disk: AzureDiskVolumeSource
+    portworx_volume: PortworxVolumeSource
+    csi: CSIVolumeSource
+    ephemeral: EphemeralVolumeSource
+    image: ImageVolumeSource
+    def __init__(self, gce_persistent_disk: _Optional[_Union[GCEPersistentDiskVolumeSource, _Mapping]] = ..., aws_elastic_block_store: _Optional[_Union[AWSElasticBlockStoreVolumeSource, _Mapping]] = ..., iscsi: _Optional[_Union[ISCSIVolumeSource, _Mapping]] = ..., persistent_volume_claim: _Optional[_Union[PersistentVolumeClaimVolumeSource, _Mapping]] = ..., rbd: _Optional[_Union[RBDVolumeSource, _Mapping]] = ..., cinder: _Optional[_Union[CinderVolumeSource, _Mapping]] = ..., azure_disk: _Optional[_Union[AzureDiskVolumeSource, _Mapping]] = ..., portworx_volume: _Optional[_Union[PortworxVolumeSource, _Mapping]] = ..., csi: _Optional[_Union[CSIVolumeSource, _Mapping]] = ..., ephemeral: _Optional[_Union[EphemeralVolumeSource, _Mapping]] = ..., image: _Optional[_Union[ImageVolumeSource, _Mapping]] = ...) -> None: ...
+
+class GCEPersistentDiskVolumeSource(_message.Message):
+    __slots__ = ("pd_name", "read_only")
+    PD_NAME_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    pd_name: str
+    read_only: bool
+    def __init__(self, pd_name: _Optional[str] = ..., read_only: _Optional[bool] = ...) -> None: ...
+
+class AWSElasticBlockStoreVolumeSource(_message.Message):
+    __slots__ = ("volume_id",)
+    VOLUME_ID_FIELD_NUMBER: _ClassVar[int]
+    volume_id: str
+    def __init__(self, volume_id: _Optional[str] = ...) -> None: ...
+
+class ISCSIVolumeSource(_message.Message):
+    __slots__ = ("iqn", "read_only")
+    IQN_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    iqn: str
+    read_only: bool
+    def __init__(self, iqn: _Optional[str] = ..., read_only: _Optional[bool] = ...) -> None: ...
+
+class PersistentVolumeClaimVolumeSource(_message.Message):
+    __slots__ = ("claim_name", "read_only")
+    CLAIM_NAME_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    claim_name: str
+    read_only: bool
+    def __init__(self, claim_name: _Optional[str] = ..., read_only: _Optional[bool] = ...) -> None: ...
+
+class RBDVolumeSource(_message.Message):
+    __slots__ = ("monitors", "image", "pool", "read_only")
+    MONITORS_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    monitors: _containers.RepeatedScalarFieldContainer[str]
+    image: str
+    pool: str
+    read_only: bool
+    def __init__(self, monitors: _Optional[_Iterable[str]] = ..., image: _Optional[str] = ..., pool: _Optional[str] = ..., read_only: _Optional[bool] = ...) -> None: ...
+
+class CinderVolumeSource(_message.Message):
+    __slots__ = ("volume_id",)
+    VOLUME_ID_FIELD_NUMBER: _ClassVar[int]
+    volume_id: str
+    def __init__(self, volume_id: _Optional[str] = ...) -> None: ...
+
+class AzureDiskVolumeSource(_message.Message):
+    __slots__ = ("disk_uri",)
+    DISK_URI_FIELD_NUMBER: _ClassVar[int]
+    disk_uri: str
+    def __init__(self, disk_uri: _Optional[str] = ...) -> None: ...
+
+class PortworxVolumeSource(_message.Message):
+    __slots__ = ("volume_id",)
+    VOLUME_ID_FIELD_NUMBER: _ClassVar[int]
+    volume_id: str
+    def __init__(self, volume_id: _Optional[str] = ...) -> None: ...
+
+class CSIVolumeSource(_message.Message):
+    __slots__ = ("driver",)
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    driver: str
+    def __init__(self, driver: _Optional[str] = ...) -> None: ...
+
+class EphemeralVolumeSource(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ImageVolumeSource(_message.Message):
+    __slots__ = ("reference",)
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    reference: str
+    def __init__(self, reference: _Optional[str] = ...) -> None: ...
+
 class Node(_message.Message):
     __slots__ = ("metadata", "spec", "status")
     METADATA_FIELD_NUMBER: _ClassVar[int]
@@ -410,12 +602,24 @@ class NodeCondition(_message.Message):
     def __init__(self, type: _Optional[str] = ..., status: _Optional[str] = ...) -> None: ...
 
 class NodeStatus(_message.Message):
-    __slots__ = ("allocatable", "conditions")
+    __slots__ = ("allocatable", "conditions", "images", "declared_features")
     ALLOCATABLE_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     allocatable: _containers.RepeatedScalarFieldContainer[bytes]
     conditions: _containers.RepeatedCompositeFieldContainer[NodeCondition]
-    def __init__(self, allocatable: _Optional[_Iterable[bytes]] = ..., conditions: _Optional[_Iterable[_Union[NodeCondition, _Mapping]]] = ...) -> None: ...
+    images: _containers.RepeatedScalarFieldContainer[bytes]
+    declared_features: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, allocatable: _Optional[_Iterable[bytes]] = ..., conditions: _Optional[_Iterable[_Union[NodeCondition, _Mapping]]] = ..., images: _Optional[_Iterable[bytes]] = ..., declared_features: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ContainerImage(_message.Message):
+    __slots__ = ("names", "size_bytes")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    size_bytes: int
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., size_bytes: _Optional[int] = ...) -> None: ...
 
 class StringEntry(_message.Message):
     __slots__ = ("key", "value")
