@@ -1,16 +1,29 @@
-"""The state of the cluster as columns.
+"""The state of the cluster as columns: one row for each node, one element in every array.
 
-Nodes are rows of numpy arrays and resources are columns, so a question about all nodes is a few array
-operations, and a change of one pod touches one row:
+    cluster = ClusterState()
+    cluster.add_node(node)
+    cluster.add_pod(pod)
+    free = cluster.allocatable[CPU] - cluster.requested[CPU]    # of all nodes, in thousandths
 
-    state = ClusterState()
-    state.add_node(node)
-    state.add_pod(bound_pod)
-    free_cpu = state.allocatable[CPU] - state.requested[CPU]    # millicores, one number for each row
+A change of one pod touches one row. Names are strings only at the edges.
 """
 
+from longshore.cluster.nodes import Nodes, OneNode
 from longshore.cluster.podinfo import PodInfo
 from longshore.cluster.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from longshore.cluster.state import ClusterState
+from longshore.cluster.terms import PodSelector, Term, Terms
 
-__all__ = ["CPU", "EPHEMERAL_STORAGE", "MEMORY", "PODS", "ClusterState", "PodInfo"]
+__all__ = [
+    "CPU",
+    "EPHEMERAL_STORAGE",
+    "MEMORY",
+    "PODS",
+    "ClusterState",
+    "Nodes",
+    "OneNode",
+    "PodInfo",
+    "PodSelector",
+    "Term",
+    "Terms",
+]

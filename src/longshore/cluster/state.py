@@ -6,31 +6,65 @@ the node appears. A row is given to another name when neither a node nor a pod i
 depend on the order of rows.
 """
 
-import hashlib
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from longshore.api import Node, Pod
+from longshore.api import Namespace, Node, Pod
+from longshore.api.meta import ApiObject
+from longshore.cluster.arrays import Bools, Hashes, Ints
+from longshore.cluster.census import Census
+from longshore.cluster.domains import DomainTable
+from longshore.cluster.images import ImageTable
+from longshore.cluster.journal import Journal
+from longshore.cluster.labels import LabelColumns
+from longshore.cluster.nodes import Nodes, OneNode
+from longshore.cluster.nodetree import NodeTree
+from longshore.cluster.nominations import Nominations
 from longshore.cluster.podinfo import PodInfo
+from longshore.cluster.ports import HostPort, PortTable, host_ports
 from longshore.cluster.resources import FIXED_COLUMNS, PODS, allocatable_amounts
+from longshore.cluster.rownames import RowNames
+from longshore.cluster.taints import TaintClasses
+from longshore.cluster.terms import Terms
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Hashes = npt.NDArray[np.uint64]
+T = TypeVar("T", bound=ApiObject)
 
 _FIRST_ROWS = 64
 _FIRST_COLUMNS = 8
+# Changes of objects kept for each kind, for those who keep something in step with them.
+_KEPT_CHANGES = 1000
 
 
 class _Placed(msgspec.Struct, frozen=True, gc=False):
-    """A pod that takes room in a row, with the very numbers that were added there."""
+    """A pod that takes room in a row, with the very things that were counted there."""
 
     info: PodInfo
     row: int
     assumed: bool
+    ports: tuple[HostPort, ...]
+    claims: tuple[str, ...]
+    terms: Terms
+
+    def counts_like(self, other: "_Placed") -> bool:
+        """Whether the other one would be counted in the same way."""
+        a, b = self.info, other.info
+        old, new = a.pod.metadata, b.pod.metadata
+        return (
+            self.row == other.row
+            and a.requests == b.requests
+            and a.nonzero == b.nonzero
+            and old.labels == new.labels
+            and (old.deletion_timestamp is None) == (new.deletion_timestamp is None)
+            and a.pod.spec.priority == b.pod.spec.priority
+            and self.ports == other.ports
+            and a.pod.spec.volumes == b.pod.spec.volumes
+            and self.terms == other.terms
+        )
 
 
 class ClusterState:
@@ -46,75 +80,105 @@ class ClusterState:
         self._requested: Ints = np.zeros((_FIRST_COLUMNS, _FIRST_ROWS), np.int64)
         self._nonzero: Ints = np.zeros((2, _FIRST_ROWS), np.int64)
         self._known: Bools = np.zeros(_FIRST_ROWS, np.bool_)
-        self._name_hash: Hashes = np.zeros(_FIRST_ROWS, np.uint64)
-        self._name_rank: Ints | None = None
-        self._rows: dict[str, int] = {}
-        self._names: list[str] = []
+        self._unschedulable: Bools = np.zeros(_FIRST_ROWS, np.bool_)
+        self._rows = RowNames()
         self._nodes: list[Node | None] = []
-        self._free_rows: list[int] = []
         self._placed: dict[str, _Placed] = {}
+        self._pods_on: list[dict[str, PodInfo]] = []
+        self._objects: dict[type, dict[str, ApiObject]] = {}
+        self._versions: dict[type, int] = {}
+        self._changed: dict[type, deque[str]] = {}
         self._node_count = 0
-        self._room_made = 0
+        self.journal = Journal()
+        self.labels = LabelColumns(lambda: ((row, node.metadata.labels) for row, node in self._with_node()))
+        self.taints = TaintClasses()
+        self.tree = NodeTree()
+        self.images = ImageTable(lambda: ((row, node.status.images) for row, node in self._with_node()))
+        self.ports = PortTable()
+        self._claim_users: Counter[str] = Counter()
+        self.census = Census()
+        self.domains = DomainTable(self)
+        self.nominations = Nominations(self._nomination_changed)
+        for part in (self.labels, self.taints, self.images, self.census):
+            part.resize(_FIRST_ROWS)
 
     # What plugins and the engine read. Arrays have one element for each row, and are not to be written to.
 
     @property
     def allocatable(self) -> Ints:
         """`allocatable[column]`: what the nodes offer; 0 in rows without a node."""
-        return self._allocatable[:, : len(self._names)]
+        return self._allocatable[:, : len(self._rows)]
 
     @property
     def requested(self) -> Ints:
         """`requested[column]`: what the pods of each row ask for; `requested[PODS]` is their number."""
-        return self._requested[:, : len(self._names)]
+        return self._requested[:, : len(self._rows)]
 
     @property
     def nonzero_requested(self) -> Ints:
         """cpu and memory, in this order, as scoring sees them: a container that asks for none uses some."""
-        return self._nonzero[:, : len(self._names)]
+        return self._nonzero[:, : len(self._rows)]
+
+    def amounts(self, row: int) -> tuple[list[int], list[int], list[int]]:
+        """`allocatable`, `requested` and `nonzero_requested` of a single row, as plain numbers."""
+        # Indexed at once, not through the properties: this is the hot path of every placement.
+        return (
+            self._allocatable[:, row].tolist(),
+            self._requested[:, row].tolist(),
+            self._nonzero[:, row].tolist(),
+        )
 
     @property
     def known(self) -> Bools:
         """Whether the row has a node: the rows that count."""
-        return self._known[: len(self._names)]
+        return self._known[: len(self._rows)]
+
+    @property
+    def unschedulable(self) -> Bools:
+        """Whether the node is cordoned."""
+        return self._unschedulable[: len(self._rows)]
 
     @property
     def name_hash(self) -> Hashes:
         """A number for each row that depends on the node's name alone."""
-        return self._name_hash[: len(self._names)]
+        return self._rows.hashes
 
     @property
     def name_rank(self) -> Ints:
         """The place of each row's name among all names in order."""
-        if self._name_rank is None:
-            rank = np.empty(len(self._names), np.int64)
-            rank[sorted(range(len(self._names)), key=self._names.__getitem__)] = np.arange(len(self._names))
-            self._name_rank = rank
-        return self._name_rank
+        return self._rows.rank
 
     @property
     def node_count(self) -> int:
         return self._node_count
 
-    @property
-    def room_made(self) -> int:
-        """Grows whenever a change may have made room for a pod that found none."""
-        return self._room_made
-
     def column(self, resource: str) -> int | None:
         """The column of the resource; None when no node offers it and no placed pod asks for it."""
         return self._columns.get(resource)
 
+    def all_nodes(self) -> Nodes:
+        """All rows; `known` tells which of them have a node."""
+        return Nodes(self, slice(0, len(self._rows)))
+
+    def some_nodes(self, rows: Ints) -> Nodes:
+        return Nodes(self, rows)
+
+    def one_node(self, row: int) -> OneNode:
+        return OneNode(self, row)
+
     def node_name(self, row: int) -> str:
-        return self._names[row]
+        return self._rows.names[row]
 
     def row(self, node: str) -> int | None:
-        return self._rows.get(node)
+        return self._rows.find(node)
+
+    def node(self, row: int) -> Node | None:
+        return self._nodes[row]
 
     def node_of(self, pod: Pod) -> str | None:
         """Where the pod is, or is assumed to be."""
         placed = self._find(pod)
-        return None if placed is None else self._names[placed.row]
+        return None if placed is None else self._rows.names[placed.row]
 
     def is_assumed(self, pod: Pod) -> bool:
         placed = self._find(pod)
@@ -123,6 +187,37 @@ class ClusterState:
     def pods(self) -> Iterator[Pod]:
         """All pods that take room, the assumed ones too."""
         return (placed.info.pod for placed in self._placed.values())
+
+    def pods_on(self, row: int) -> Collection[PodInfo]:
+        return self._pods_on[row].values()
+
+    def pod(self, key: str) -> Pod | None:
+        """The pod that takes room under this `namespace/name`."""
+        placed = self._placed.get(key)
+        return None if placed is None else placed.info.pod
+
+    def claim_in_use(self, key: str) -> bool:
+        """Whether a pod that takes room names the claim."""
+        return key in self._claim_users
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """An object of another kind by `namespace/name`, or by its name if it has no namespace."""
+        return self._objects.get(kind, {}).get(key)  # type: ignore[return-value]
+
+    def objects(self, kind: type[T]) -> Collection[T]:
+        return self._objects.get(kind, {}).values()  # type: ignore[return-value]
+
+    def version(self, kind: type[ApiObject]) -> int:
+        """Grows with every change of an object of this kind: for answers that are kept until then.
+
+        That of `Node` grows with every change of a node that matters, and when there are more rows.
+        """
+        return self._versions.get(kind, 0)
+
+    def changed_since(self, kind: type[ApiObject], version: int) -> list[str] | None:
+        """The keys of the objects that changed after the version; None if that is too long ago to tell."""
+        changed, number = self._changed.get(kind, ()), self.version(kind) - version
+        return [*islice(reversed(changed), number)] if number <= len(changed) else None
 
     # What changes it.
 
@@ -134,23 +229,33 @@ class ClusterState:
         if old is None:
             self._known[row] = True
             self._node_count += 1
-        elif _same_for_scheduling(old, node):
+        elif same_for_scheduling(old, node):
             return
         amounts = allocatable_amounts(node.status.allocatable)
         columns = [self._intern(resource) for resource in amounts]
         self._allocatable[:, row] = 0
         self._allocatable[columns, row] = list(amounts.values())
-        self._room_made += 1
+        self._unschedulable[row] = node.spec.unschedulable
+        self.labels.put(row, node.metadata.name, node.metadata.labels)
+        self.taints.put(row, node.spec.taints)
+        self.tree.put(row, node.metadata.labels)
+        self.images.put(row, node.status.images)
+        self._node_changed(row)
 
     def remove_node(self, name: str) -> None:
         """A node is gone. Its pods, if any are left, keep the row until they go."""
-        row = self._rows.get(name)
+        row = self._rows.find(name)
         if row is None or self._nodes[row] is None:
             return
         self._nodes[row] = None
-        self._known[row] = False
+        self._known[row] = self._unschedulable[row] = False
         self._allocatable[:, row] = 0
         self._node_count -= 1
+        self.labels.remove(row, name)
+        self.taints.put(row, ())
+        self.tree.remove(row)
+        self.images.put(row, ())
+        self._node_changed(row)
         self._free_if_empty(row)
 
     def add_pod(self, pod: Pod) -> None:
@@ -158,16 +263,7 @@ class ClusterState:
         if pod.terminal or not pod.spec.node_name:
             self.remove_pod(pod)
             return
-        info = PodInfo.of(pod)
-        row = self._row_for(pod.spec.node_name)
-        placed = self._placed.get(pod.key)
-        self._placed[pod.key] = _Placed(info, row, assumed=False)
-        if placed is not None and placed.row == row and _same_amounts(placed.info, info):
-            return
-        self._count(info, row, 1)
-        if placed is not None:
-            self._take_out(placed)
-            self._room_made += 1
+        self._place(PodInfo.of(pod), self._row_for(pod.spec.node_name), assumed=False)
 
     def remove_pod(self, pod: Pod) -> None:
         """The pod is gone or has ended; a successor of the same name is left alone."""
@@ -175,7 +271,6 @@ class ClusterState:
         if placed is not None:
             del self._placed[pod.key]
             self._take_out(placed)
-            self._room_made += 1
 
     def remove_predecessor(self, pod: Pod) -> None:
         """The pod exists, so one of the same name with another UID no longer does, told or not."""
@@ -185,25 +280,51 @@ class ClusterState:
 
     def assume(self, info: PodInfo, node: str) -> None:
         """Count the pod on the node before the API server has heard of it."""
-        self.remove_pod(info.pod)
-        row = self._row_for(node)
-        self._placed[info.pod.key] = _Placed(info, row, assumed=True)
-        self._count(info, row, 1)
+        self._place(info, self._row_for(node), assumed=True)
 
     def forget(self, pod: Pod) -> None:
         """The bind of an assumed pod came to nothing. A pod that the watch has confirmed stays."""
         if self.is_assumed(pod):
             self.remove_pod(pod)
 
+    def put(self, kind: type[T], old: T | None, new: T | None) -> None:
+        """An object of another kind is new, has changed, or is gone."""
+        objects = self._objects.setdefault(kind, {})
+        self._versions[kind] = self.version(kind) + 1
+        if (touched := new or old) is not None:
+            self._changed.setdefault(kind, deque(maxlen=_KEPT_CHANGES)).append(touched.key)
+        if new is not None:
+            objects[new.key] = new
+        elif old is not None:
+            objects.pop(old.key, None)
+        if kind is Namespace and (changed := new or old) is not None:
+            self.census.put_namespace(changed.metadata.name, None if new is None else new.metadata.labels)
+
     def _find(self, pod: Pod) -> _Placed | None:
         placed = self._placed.get(pod.key)
         return placed if placed is not None and placed.info.pod.metadata.uid == pod.metadata.uid else None
 
+    def _place(self, info: PodInfo, row: int, *, assumed: bool) -> None:
+        pod = info.pod
+        placed = _Placed(info, row, assumed, host_ports(pod), _claims(pod), Terms.of_placed(pod))
+        before = self._placed.get(pod.key)
+        self._placed[pod.key] = placed
+        if before is not None and before.counts_like(placed):
+            self._pods_on[row][pod.key] = info
+            return
+        # The new one first: a row that is left empty goes to another name.
+        self._count(placed, 1)
+        if before is not None:
+            self._take_out(before)
+        self._pods_on[row][pod.key] = info
+
     def _take_out(self, placed: _Placed) -> None:
-        self._count(placed.info, placed.row, -1)
+        self._count(placed, -1)
+        self._pods_on[placed.row].pop(placed.info.pod.key, None)
         self._free_if_empty(placed.row)
 
-    def _count(self, info: PodInfo, row: int, sign: int) -> None:
+    def _count(self, placed: _Placed, sign: int) -> None:
+        info, row = placed.info, placed.row
         for resource, amount in info.requests.items():
             # Interned first: that may replace the array.
             column = self._intern(resource)
@@ -211,6 +332,27 @@ class ClusterState:
         cpu, memory = info.nonzero
         self._nonzero[0, row] += sign * cpu
         self._nonzero[1, row] += sign * memory
+        if placed.ports:
+            (self.ports.add if sign > 0 else self.ports.remove)(placed.ports, row)
+        for claim in placed.claims:
+            self._claim_users[claim] += sign
+            if not self._claim_users[claim]:
+                del self._claim_users[claim]
+        (self.census.add if sign > 0 else self.census.remove)(info.pod, placed.terms, row)
+        self.journal.pods_changed(row)
+
+    def _node_changed(self, row: int) -> None:
+        self._nodes_differ()
+        self.journal.node_changed(row)
+
+    def _nodes_differ(self) -> None:
+        self._versions[Node] = self.version(Node) + 1
+        self.domains.forget()
+
+    def _nomination_changed(self, node: str) -> None:
+        row = self._rows.find(node)
+        if row is not None:
+            self.journal.pods_changed(row)
 
     def _intern(self, resource: str) -> int:
         column = self._columns.setdefault(resource, len(self._columns))
@@ -220,41 +362,37 @@ class ClusterState:
         return column
 
     def _row_for(self, name: str) -> int:
-        row = self._rows.get(name)
-        if row is not None:
-            return row
-        if self._free_rows:
-            row = self._free_rows.pop()
-            self._names[row] = name
-        else:
-            row = len(self._names)
-            self._names.append(name)
+        row = self._rows.take(name)
+        if row == len(self._nodes):
             self._nodes.append(None)
+            self._pods_on.append({})
+            self._nodes_differ()
+            self.journal.everything_changed()
             if row == len(self._known):
                 self._double_rows()
-        self._rows[name] = row
-        self._name_rank = None
-        self._name_hash[row] = int.from_bytes(
-            hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"
-        )
         return row
 
     def _double_rows(self) -> None:
-        for field in ("_allocatable", "_requested", "_nonzero", "_known", "_name_hash"):
+        for field in ("_allocatable", "_requested", "_nonzero", "_known", "_unschedulable"):
             array = getattr(self, field)
             setattr(self, field, np.concatenate([array, np.zeros_like(array)], axis=-1))
+        for part in (self.labels, self.taints, self.images, self.census):
+            part.resize(len(self._known))
 
     def _free_if_empty(self, row: int) -> None:
         if self._nodes[row] is None and self._requested[PODS, row] == 0:
-            del self._rows[self._names[row]]
-            self._names[row] = ""
-            self._name_rank = None
-            self._free_rows.append(row)
+            self._rows.free(row)
+
+    def _with_node(self) -> Iterable[tuple[int, Node]]:
+        return ((row, node) for row, node in enumerate(self._nodes) if node is not None)
 
 
-def _same_for_scheduling(a: Node, b: Node) -> bool:
+def same_for_scheduling(a: Node, b: Node) -> bool:
     return a.spec == b.spec and a.status == b.status and a.metadata.labels == b.metadata.labels
 
 
-def _same_amounts(a: PodInfo, b: PodInfo) -> bool:
-    return a.requests == b.requests and a.nonzero == b.nonzero
+def _claims(pod: Pod) -> tuple[str, ...]:
+    if not pod.spec.volumes:
+        return ()
+    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return tuple(f"{pod.metadata.namespace}/{source.claim_name}" for source in sources if source is not None)

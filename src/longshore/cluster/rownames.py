@@ -1,0 +1,64 @@
+"""Rows by name: a row belongs to a node's name, and is given to another name when nothing is left in it."""
+
+import hashlib
+
+import numpy as np
+
+from longshore.cluster.arrays import Hashes, Ints
+
+
+class RowNames:
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._free: list[int] = []
+        self._hashes: list[int] = []
+        self._hash_column: Hashes | None = None
+        self._rank: Ints | None = None
+
+    def __len__(self) -> int:
+        """All rows, the free ones too."""
+        return len(self.names)
+
+    def find(self, name: str) -> int | None:
+        return self._rows.get(name)
+
+    def take(self, name: str) -> int:
+        """The row of the name, a new or a free one if it has none."""
+        row = self._rows.get(name)
+        if row is not None:
+            return row
+        if self._free:
+            row = self._free.pop()
+        else:
+            row = len(self.names)
+            self.names.append("")
+            self._hashes.append(0)
+        self.names[row] = name
+        self._rows[name] = row
+        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+        self._hashes[row] = int.from_bytes(digest, "little")
+        self._rank = self._hash_column = None
+        return row
+
+    def free(self, row: int) -> None:
+        del self._rows[self.names[row]]
+        self.names[row] = ""
+        self._rank = None
+        self._free.append(row)
+
+    @property
+    def hashes(self) -> Hashes:
+        """A number for each row that depends on the name alone."""
+        if self._hash_column is None:
+            self._hash_column = np.array(self._hashes, np.uint64)
+        return self._hash_column
+
+    @property
+    def rank(self) -> Ints:
+        """The place of each row's name among all names in order."""
+        if self._rank is None:
+            self._rank = np.empty(len(self.names), np.int64)
+            order = sorted(range(len(self.names)), key=self.names.__getitem__)
+            self._rank[order] = np.arange(len(self.names))
+        return self._rank
