@@ -1,18 +1,34 @@
 """The contract between the engine and its plugins: read `points.py` and you can write one."""
 
-from longshore.framework.points import MAX_SCORE, Filter, Plugin, Score, Verdict
-from longshore.framework.profile import Profile, TieBreak, WeightedScore
-from longshore.framework.status import Code, Status
+from longshore.framework.cyclestate import CycleState
+from longshore.framework.points import (
+    MAX_SCORE,
+    Handle,
+    NodeStatuses,
+    Plugin,
+    PostFilterResult,
+    Rejection,
+    Scope,
+    Wait,
+)
+from longshore.framework.status import SKIP, Code, Status
+from longshore.framework.wake import Action, ClusterEvent, Resource, WakeOn
 
 __all__ = [
     "MAX_SCORE",
+    "SKIP",
+    "Action",
+    "ClusterEvent",
     "Code",
-    "Filter",
+    "CycleState",
+    "Handle",
+    "NodeStatuses",
     "Plugin",
-    "Profile",
-    "Score",
+    "PostFilterResult",
+    "Rejection",
+    "Resource",
+    "Scope",
     "Status",
-    "TieBreak",
-    "Verdict",
-    "WeightedScore",
+    "Wait",
+    "WakeOn",
 ]

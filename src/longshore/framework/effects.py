@@ -1,14 +1,16 @@
 """What the engine asks its driver to do. Effects are values: a driver may perform, record or compare them.
 
 A pod is named by namespace, name and UID, so that an effect never lands on a successor of the same name.
-Binds are answered one by one; what only informs people (conditions, events) is not waited for.
+Some are answered, with exactly one outcome each; what only informs people is not waited for.
 """
 
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
 
 import msgspec
 
 from longshore.api import Pod, PodCondition
+from longshore.api.meta import ApiObject
 
 # The API server takes no longer note on an event.
 MAX_NOTE = 1024
@@ -16,7 +18,7 @@ _CUT = " ..."
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False):
-    """Assign the pod to the node. The driver must answer with exactly one `Done`."""
+    """Assign the pod to the node. Answered."""
 
     namespace: str
     name: str
@@ -30,7 +32,39 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetCondition(msgspec.Struct, frozen=True, gc=False):
-    """Write the condition into the pod's status, in place of the one of the same type."""
+    """Write the condition into the pod's status, in place of the one of the same type.
+
+    `nominated_node` is written along with it: a name, empty to take it away, None to leave it as it is.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    condition: PodCondition
+    nominated_node: str | None = None
+
+    @classmethod
+    def of(cls, pod: Pod, condition: PodCondition, nominated_node: str | None = None) -> "SetCondition":
+        meta = pod.metadata
+        return cls(meta.namespace, meta.name, meta.uid, condition, nominated_node)
+
+
+class Nominate(msgspec.Struct, frozen=True, gc=False):
+    """Write into the pod's status to which node it is nominated; an empty name takes that away."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+    @classmethod
+    def of(cls, pod: Pod, node: str) -> "Nominate":
+        meta = pod.metadata
+        return cls(meta.namespace, meta.name, meta.uid, node)
+
+
+class Evict(msgspec.Struct, frozen=True, gc=False):
+    """Write the condition into the pod's status, then delete the pod with its own grace. Answered."""
 
     namespace: str
     name: str
@@ -38,9 +72,48 @@ class SetCondition(msgspec.Struct, frozen=True, gc=False):
     condition: PodCondition
 
     @classmethod
-    def of(cls, pod: Pod, condition: PodCondition) -> "SetCondition":
+    def of(cls, pod: Pod, condition: PodCondition) -> "Evict":
         meta = pod.metadata
         return cls(meta.namespace, meta.name, meta.uid, condition)
+
+
+class PatchObject(msgspec.Struct, frozen=True):
+    """Merge `patch` into an object of another kind, such as a PersistentVolume. Answered.
+
+    A `resourceVersion` in the patch's metadata makes it a Conflict if the object has changed since.
+    """
+
+    kind: type[ApiObject]
+    namespace: str
+    name: str
+    patch: dict[str, Any]
+
+
+class Until(msgspec.Struct, frozen=True):
+    """Wait until `check` gives an outcome. Answered by the engine itself.
+
+    It looks at the cluster state alone and is asked again after each event that changed it. After `seconds`
+    the outcome is Failed with `timeout` as its message.
+    """
+
+    check: Callable[[], "Outcome | None"]
+    seconds: float
+    timeout: str
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Await what an `async def` plugin returned. Answered; whatever it raises is Failed."""
+
+    plugin: str
+    awaitable: Awaitable[Any]
+
+
+class CallExtender(msgspec.Struct, frozen=True):
+    """POST the body, as JSON, to an HTTP extender. Answered with `Answered` or Failed."""
+
+    extender: str
+    verb: str
+    body: bytes
 
 
 class RecordEvent(msgspec.Struct, frozen=True, gc=False):
@@ -64,11 +137,35 @@ class RecordEvent(msgspec.Struct, frozen=True, gc=False):
         return cls(meta.namespace, meta.name, meta.uid, kind, reason, action, note)
 
 
-Effect = Bind | SetCondition | RecordEvent
+Effect = Bind | SetCondition | Nominate | Evict | PatchObject | Until | Run | CallExtender | RecordEvent
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """An effect to perform, and the number under which its outcome is to be told."""
+class Succeeded(msgspec.Struct, frozen=True, gc=False):
+    """The write has landed."""
 
-    id: int
-    effect: Effect
+
+class Answered(msgspec.Struct, frozen=True):
+    """There is an answer: what an awaitable gave, or the body of an extender's response."""
+
+    value: Any
+
+
+class Conflict(msgspec.Struct, frozen=True, gc=False):
+    """The API server knows better: someone else has bound the pod, or it is ending. The watch will tell."""
+
+    message: str = ""
+
+
+class Gone(msgspec.Struct, frozen=True, gc=False):
+    """The pod is no more."""
+
+    message: str = ""
+
+
+class Failed(msgspec.Struct, frozen=True, gc=False):
+    """The write has not landed, as far as can be told. It is worth another try after a while."""
+
+    message: str = ""
+
+
+Outcome = Succeeded | Answered | Conflict | Gone | Failed

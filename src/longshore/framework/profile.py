@@ -1,22 +1,145 @@
-"""Which plugins decide, in which order and with which weight, and how a tie is broken."""
+"""Which plugins decide, at which point, in which order and with which weight; and how a tie is broken.
 
-from typing import Literal
+The plugins of a profile are looked at once, when it is made: what each of them has and promises is kept
+beside it, so that an attempt need not ask again.
+"""
 
-import msgspec
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from longshore.framework.points import Filter, Score
+from longshore.cluster import PodInfo
+from longshore.framework import points
+from longshore.framework.points import Plugin, Scope
+from longshore.framework.wake import WakeOn
 
-TieBreak = Literal["random", "first"]
+TieBreak = Literal["random", "first", "heap"]
+
+# Names of the points in a configuration, and the method that makes a plugin one of that point.
+POINTS: Mapping[str, tuple[str, ...]] = {
+    "preEnqueue": ("pre_enqueue",),
+    "queueSort": ("sort_key",),
+    "preFilter": ("pre_filter",),
+    "filter": ("filter", "filter_node"),
+    "postFilter": ("post_filter",),
+    "preScore": ("pre_score",),
+    "score": ("score", "score_node"),
+    "reserve": ("reserve", "unreserve"),
+    "permit": ("permit",),
+    "preBind": ("pre_bind",),
+    "bind": ("bind",),
+    "postBind": ("post_bind",),
+}
 
 
-class WeightedScore(msgspec.Struct, frozen=True):
-    plugin: Score
+def points_of(plugin: type | Plugin) -> frozenset[str]:
+    """The points that the plugin has methods for."""
+    return frozenset(
+        point for point, methods in POINTS.items() if any(hasattr(plugin, method) for method in methods)
+    )
+
+
+def everyone(_pod: PodInfo) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A plugin at the Filter or the Score point, with what it promises."""
+
+    plugin: Any
+    name: str
+    scope: Scope
+    # Answers node by node.
+    plain: bool
+    concerns: Callable[[PodInfo], bool]
     weight: int = 1
+    normalizes: bool = False
+
+    @property
+    def local(self) -> bool:
+        """Its answers about a node depend on that node alone, and can be kept until it changes."""
+        return self.scope is not Scope.CLUSTER and not self.plain
+
+    @property
+    def counts_pods(self) -> bool:
+        """Local, and to be asked again when pods come and go. It works on the numbers of a single node."""
+        return self.scope is Scope.PODS and not self.plain
 
 
-class Profile(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Profile:
     scheduler_name: str
-    filters: tuple[Filter, ...]
-    scores: tuple[WeightedScore, ...]
+    pre_enqueue: tuple[points.PreEnqueue, ...] = ()
+    queue_sort: points.QueueSort | None = None
+    pre_filters: tuple[points.PreFilter, ...] = ()
+    filters: tuple[Slot, ...] = ()
+    post_filters: tuple[points.PostFilter, ...] = ()
+    pre_scores: tuple[points.PreScore, ...] = ()
+    scores: tuple[Slot, ...] = ()
+    reserves: tuple[points.Reserve, ...] = ()
+    permits: tuple[points.Permit, ...] = ()
+    pre_binds: tuple[points.PreBind, ...] = ()
+    binds: tuple[points.Bind, ...] = ()
+    post_binds: tuple[points.PostBind, ...] = ()
+    # PreFilters that have to be told of pods imagined on a node.
+    extensions: tuple[points.PreFilterExtensions, ...] = ()
+    wakes: Mapping[str, Sequence[WakeOn] | None] = field(default_factory=dict)
+    # 0: all nodes.
+    percentage_of_nodes_to_score: int = 0
     tie_break: TieBreak = "random"
     seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        scheduler_name: str,
+        enabled: Mapping[str, Iterable[tuple[Plugin, int]]],
+        *,
+        percentage_of_nodes_to_score: int = 0,
+        tie_break: TieBreak = "random",
+        seed: int = 0,
+    ) -> "Profile":
+        """`enabled`: the plugins of each point by its name in a configuration, in order, with weights."""
+
+        def at(point: str) -> tuple[Any, ...]:
+            return tuple(plugin for plugin, _ in enabled.get(point, ()))
+
+        pre_filters = at("preFilter")
+        queue_sort = at("queueSort")
+        everything = {plugin.name: plugin for pairs in enabled.values() for plugin, _ in pairs}
+        return cls(
+            scheduler_name,
+            pre_enqueue=at("preEnqueue"),
+            queue_sort=queue_sort[0] if queue_sort else None,
+            pre_filters=pre_filters,
+            filters=tuple(slot(plugin, plain="filter_node") for plugin in at("filter")),
+            post_filters=at("postFilter"),
+            pre_scores=at("preScore"),
+            scores=tuple(
+                slot(plugin, plain="score_node", weight=weight) for plugin, weight in enabled.get("score", ())
+            ),
+            reserves=at("reserve"),
+            permits=at("permit"),
+            pre_binds=at("preBind"),
+            binds=at("bind"),
+            post_binds=at("postBind"),
+            extensions=tuple(plugin for plugin in pre_filters if hasattr(plugin, "add_pod")),
+            wakes={name: getattr(plugin, "wakes_on", None) for name, plugin in everything.items()},
+            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            tie_break=tie_break,
+            seed=seed,
+        )
+
+
+def slot(plugin: Any, *, plain: str, weight: int = 1) -> Slot:
+    vectorised = plain.removesuffix("_node")
+    return Slot(
+        plugin,
+        plugin.name,
+        getattr(plugin, "scope", Scope.CLUSTER),
+        plain=not hasattr(plugin, vectorised),
+        concerns=getattr(plugin, "concerns", everyone),
+        weight=weight,
+        normalizes=hasattr(plugin, "normalize"),
+    )

@@ -1,0 +1,92 @@
+"""`longshore config`: look at a configuration file without starting a scheduler."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longshore.cli import options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from longshore.framework.configuration import Configuration, ProfileConfiguration
+
+
+@click.group()
+def command() -> None:
+    """Check configuration files.
+
+    Example: longshore config check scheduler.yaml
+    """
+
+
+@command.command()
+@click.argument("file", type=click.Path())
+@options.output
+@click.pass_context
+def check(context: click.Context, *, file: str, output: str) -> None:
+    """Check a KubeSchedulerConfiguration and show its plugins.
+
+    Prints the plugins of each profile in the order in which they are called, with the weights of those that
+    score. What is wrong gets a line each, with its path in the file, and the exit code is 1.
+
+    Example: longshore config check scheduler.yaml -o json
+    """
+    from longshore.framework.configuration import InvalidConfiguration, load
+
+    try:
+        loaded = load(file, known={})
+    except InvalidConfiguration as error:
+        if output == "json":
+            _print_json(valid=False, problems=error.problems, warnings=error.warnings)
+        else:
+            _warn(file, error.warnings)
+            for problem in error.problems:
+                click.echo(f"error: {file}: {problem}", err=True)
+        context.exit(1)
+    if output == "json":
+        profiles = [_as_json(profile) for profile in loaded.configuration.profiles]
+        _print_json(valid=True, problems=(), warnings=loaded.warnings, profiles=profiles)
+        return
+
+    from rich.console import Console
+
+    _warn(file, loaded.warnings)
+    click.echo(f"{file}: valid")
+    _draw(loaded.configuration, Console(file=sys.stdout, highlight=False))
+
+
+def _warn(file: str, warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        click.echo(f"warning: {file}: {warning}", err=True)
+
+
+def _print_json(**content: Any) -> None:
+    click.echo(json.dumps(content, indent=2))
+
+
+def _as_json(profile: "ProfileConfiguration") -> dict[str, Any]:
+    import msgspec
+
+    content: dict[str, Any] = msgspec.to_builtins(profile)
+    return content
+
+
+def _draw(configuration: "Configuration", console: "Console") -> None:
+    """A table for each profile; weights stand behind the names of the plugins that score."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for profile in configuration.profiles:
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        table.add_column("point", no_wrap=True)
+        table.add_column("plugins")
+        for point, enabled in profile.points.items():
+            if enabled:
+                names = (
+                    f"{plugin.name}={plugin.weight}" if plugin.weight else plugin.name for plugin in enabled
+                )
+                table.add_row(point, Text(", ".join(names)))
+        console.print("", Text(f"profile {profile.scheduler_name}", style="bold"), table, sep="\n")

@@ -1,0 +1,76 @@
+"""kube-scheduler's configuration file, `KubeSchedulerConfiguration` of kubescheduler.config.k8s.io/v1.
+
+    loaded = load("scheduler.yaml", known={"MyPlugin": {"filter", "score"}})
+    profile = loaded.configuration.profiles[0]
+    profile.points["score"]                # (EnabledPlugin(name='TaintToleration', weight=3), …
+    profile.args["NodeResourcesFit"]       # NodeResourcesFitArgs(…), defaults filled in
+
+The file is read as kube-scheduler 1.36 reads it: the same defaults, the same order of plugins, the same
+refusals, and no plugin is imported for it. All problems are found at once and raised together, as
+`InvalidConfiguration`.
+
+What is ours stands under the key `longshore`: `tieBreak`, `seed`, `pluginTimeout` and `plugins`.
+kube-scheduler itself refuses a file that has it, as it refuses every field it does not know.
+"""
+
+from longshore.framework.configuration.arguments import (
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+    ScoringStrategy,
+    ShapePoint,
+    VolumeBindingArgs,
+)
+from longshore.framework.configuration.extenders import Extender, ExtenderTLS, ManagedResource
+from longshore.framework.configuration.load import default_configuration, load, parse, plugin_sources
+from longshore.framework.configuration.plugins import DEFAULT_PLUGINS, POINTS, DefaultPlugin, PluginPoints
+from longshore.framework.configuration.problems import InvalidConfiguration
+from longshore.framework.configuration.structs import (
+    ClientConnection,
+    Configuration,
+    EnabledPlugin,
+    LeaderElection,
+    Loaded,
+    LongshoreSettings,
+    ProfileConfiguration,
+)
+
+__all__ = [
+    "DEFAULT_PLUGINS",
+    "POINTS",
+    "ClientConnection",
+    "Configuration",
+    "DefaultPlugin",
+    "DefaultPreemptionArgs",
+    "DynamicResourcesArgs",
+    "EnabledPlugin",
+    "Extender",
+    "ExtenderTLS",
+    "InterPodAffinityArgs",
+    "InvalidConfiguration",
+    "LeaderElection",
+    "Loaded",
+    "LongshoreSettings",
+    "ManagedResource",
+    "NodeAffinityArgs",
+    "NodeResourcesBalancedAllocationArgs",
+    "NodeResourcesFitArgs",
+    "PluginArgs",
+    "PluginPoints",
+    "PodTopologySpreadArgs",
+    "ProfileConfiguration",
+    "ResourceSpec",
+    "ScoringStrategy",
+    "ShapePoint",
+    "VolumeBindingArgs",
+    "default_configuration",
+    "load",
+    "parse",
+    "plugin_sources",
+]

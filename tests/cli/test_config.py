@@ -1,0 +1,99 @@
+"""`longshore config check`: what it prints for files good and bad."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOOD = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: bin-packing
+  plugins:
+    score: {disabled: [{name: ImageLocality}]}
+    multiPoint: {enabled: [{name: GangScheduling}]}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated}}
+- schedulerName: anywhere
+  plugins:
+    score: {disabled: [{name: "*"}]}
+"""
+BAD = GOOD.replace("MostAllocated", "Most").replace("name: ImageLocality", "weight: 1")
+PROBLEMS = [
+    'profiles[0].plugins.score.disabled[0].name: missing; it must be the name of a plugin, or "*" for all',
+    "profiles[0].pluginConfig[0].args.scoringStrategy.type: "
+    'must be LeastAllocated, MostAllocated or RequestedToCapacityRatio, found the text "Most"',
+]
+WARNING = "GangScheduling: accepted, but without effect in Longshore yet"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "scheduler.yaml"
+
+
+def check(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "longshore", "config", "check", *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def test_a_valid_file_shows_the_plugins_of_each_profile_and_its_warnings(file: Path) -> None:
+    file.write_text(GOOD)
+    done = check(file)
+    assert done.returncode == 0
+    assert done.stderr == f"warning: {file}: {WARNING}\n"
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert lines[0] == f"{file}: valid"
+    assert "profile bin-packing" in lines
+    assert "score       TaintToleration=3, NodeAffinity=2, NodeResourcesFit=1," in lines
+    assert "bind        DefaultBinder" in lines
+    second = lines[lines.index("profile anywhere") :]
+    assert not any(line.startswith("score ") for line in second)
+    assert max(map(len, lines[1:])) <= 80
+
+
+def test_an_invalid_file_gets_a_line_for_each_problem(file: Path) -> None:
+    file.write_text(BAD)
+    done = check(file)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        f"warning: {file}: {WARNING}",
+        *(f"error: {file}: {problem}" for problem in PROBLEMS),
+    ]
+
+
+def test_json_of_a_valid_file(file: Path) -> None:
+    file.write_text(GOOD)
+    done = check(file, "-o", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert result["valid"] is True
+    assert result["warnings"] == [WARNING]
+    first, second = result["profiles"]
+    assert first["schedulerName"] == "bin-packing"
+    assert first["points"]["score"][0] == {"name": "TaintToleration", "weight": 3}
+    assert first["args"]["NodeResourcesFit"]["scoringStrategy"]["type"] == "MostAllocated"
+    assert second["points"]["score"] == []
+
+
+def test_json_of_an_invalid_file(file: Path) -> None:
+    file.write_text(BAD)
+    done = check(file, "-o", "json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout) == {"valid": False, "problems": PROBLEMS, "warnings": [WARNING]}
+
+
+def test_a_file_that_is_not_there_gets_one_line(file: Path) -> None:
+    done = check(file)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: cannot read the configuration {file}: No such file or directory\n"
