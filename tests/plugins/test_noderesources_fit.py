@@ -5,72 +5,104 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from tests.plugins.asking import cluster_of, rejections, scores, wakes
 
 from longshore.api import Node, Pod
-from longshore.cluster import ClusterState, PodInfo
+from longshore.cluster import PodInfo
+from longshore.framework import Action, Code, CycleState, Resource, Status
+from longshore.framework.configuration import ResourceSpec, ScoringStrategy, ShapePoint
 from longshore.plugins import NodeResourcesFit
 from longshore.plugins.noderesources_fit import REASON_INSUFFICIENT, REASON_TOO_MANY_PODS
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 from longshore.testing.strategies import nodes, pods
 
 FIT = NodeResourcesFit()
+GPU = "example.com/gpu"
 N1 = node("n1").allocatable(cpu="4", memory="1000")
+CPU_AND_MEMORY = (ResourceSpec("cpu"), ResourceSpec("memory"))
+INSUFFICIENT_CPU = REASON_INSUFFICIENT.format(resource="cpu")
 
 
-def cluster_of(*objects: Node | Pod) -> ClusterState:
-    cluster = ClusterState()
-    for obj in objects:
-        if isinstance(obj, Node):
-            cluster.add_node(obj)
-        else:
-            cluster.add_pod(obj)
-    return cluster
+def refused(incoming: Pod, *objects: Node | Pod, plugin: NodeResourcesFit = FIT) -> Status | None:
+    """Why the node n1 does not take the pod; nothing when it does."""
+    return rejections(plugin, incoming, *objects).get("n1")
 
 
-def reasons(incoming: Pod, *objects: Node | Pod) -> list[str]:
-    """Why the first node does not take the pod; nothing when it does."""
-    verdict = FIT.filter(PodInfo.of(incoming), cluster_of(*objects))
-    found = [reason for reason, rows in verdict.reasons.items() if rows[0]]
-    assert bool(verdict.feasible[0]) == (not found)
-    return found
+def score(incoming: Pod, *objects: Node | Pod, plugin: NodeResourcesFit = FIT) -> int:
+    given_scores = scores(plugin, incoming, *objects)
+    assert given_scores is not None
+    return given_scores["n1"]
 
 
-def score(incoming: Pod, *objects: Node | Pod) -> int:
-    return int(FIT.score(PodInfo.of(incoming), cluster_of(*objects))[0])
+def scoring(kind: str, *resources: ResourceSpec, shape: tuple[ShapePoint, ...] = ()) -> NodeResourcesFit:
+    strategy = ScoringStrategy(kind, resources or CPU_AND_MEMORY, shape)  # type: ignore[arg-type]
+    return NodeResourcesFit(scoring_strategy=strategy)
 
 
 def test_a_pod_that_fills_the_node_to_the_brim_fits() -> None:
-    assert reasons(pod("a").requests(cpu="3"), N1, pod("b").requests(cpu="1").on("n1")) == []
+    assert refused(pod("a").requests(cpu="3"), N1, pod("b").requests(cpu="1").on("n1")) is None
 
 
 def test_one_thousandth_of_a_core_too_much_does_not_fit() -> None:
-    insufficient_cpu = [REASON_INSUFFICIENT.format(resource="cpu")]
-    assert (
-        reasons(pod("a").requests(cpu="3001m"), N1, pod("b").requests(cpu="1").on("n1")) == insufficient_cpu
-    )
+    tenant = pod("b").requests(cpu="1").on("n1")
+    assert refused(pod("a").requests(cpu="3001m"), N1, tenant) == Status.unschedulable(INSUFFICIENT_CPU)
 
 
-def test_a_full_node_takes_no_pod_however_small() -> None:
-    assert reasons(pod("a"), N1.allocatable(pods="1"), pod("b").on("n1")) == [REASON_TOO_MANY_PODS]
+def test_a_pod_larger_than_the_node_would_not_fit_even_on_an_empty_one() -> None:
+    assert refused(pod("a").requests(cpu="4001m"), N1) == Status.unresolvable(INSUFFICIENT_CPU)
+
+
+def test_one_resource_beyond_the_node_makes_all_of_it_unresolvable() -> None:
+    tenant = pod("b").requests(cpu="4").on("n1")
+    answer = refused(pod("a").requests(cpu="1", memory="1001"), N1, tenant)
+    assert answer == Status.unresolvable(INSUFFICIENT_CPU, REASON_INSUFFICIENT.format(resource="memory"))
+
+
+def test_a_full_node_takes_no_pod_however_small_until_one_goes() -> None:
+    answer = refused(pod("a"), N1.allocatable(pods="1"), pod("b").on("n1"))
+    assert answer == Status.unschedulable(REASON_TOO_MANY_PODS)
 
 
 def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_none() -> None:
-    assert reasons(pod("a"), Node(metadata=N1.metadata)) == [REASON_TOO_MANY_PODS]
+    # It is Unschedulable there too, though no eviction will ever help: as kube-scheduler has it.
+    assert refused(pod("a"), Node(metadata=N1.metadata)) == Status.unschedulable(REASON_TOO_MANY_PODS)
 
 
-def test_everything_that_is_short_is_named() -> None:
-    incoming = pod("a").requests(cpu="5", memory="2000", **{"ephemeral-storage": "1", "example.com/gpu": "1"})
-    assert sorted(reasons(incoming, N1.allocatable(pods="0"))) == [
-        "Insufficient cpu",
-        "Insufficient ephemeral-storage",
-        "Insufficient example.com/gpu",
-        "Insufficient memory",
+def test_everything_that_is_short_is_named_in_a_fixed_order() -> None:
+    incoming = pod("a").requests(**{"x.io/z": "1", "x.io/a": "1"}, memory="2000", cpu="5")
+    assert refused(incoming, N1.allocatable(pods="0")) == Status.unresolvable(
         "Too many pods",
-    ]
+        "Insufficient cpu",
+        "Insufficient memory",
+        "Insufficient x.io/a",
+        "Insufficient x.io/z",
+    )
 
 
 def test_a_pod_that_asks_for_nothing_fits_on_an_overcommitted_node() -> None:
-    assert reasons(pod("a").requests(cpu="0"), N1, pod("b").requests(cpu="9").on("n1")) == []
+    assert refused(pod("a").requests(cpu="0"), N1, pod("b").requests(cpu="9").on("n1")) is None
+
+
+@pytest.mark.parametrize("resource", ["cpu", "memory", GPU])
+def test_a_resource_that_nobody_knows_is_short_everywhere(resource: str) -> None:
+    answers = rejections(FIT, pod("a").requests(**{resource: "1"}), node("n1"), node("n2"))
+    short = Status.unresolvable(REASON_INSUFFICIENT.format(resource=resource))
+    assert answers == {"n1": short, "n2": short}
+
+
+def test_ignored_resources_and_groups_are_not_looked_at() -> None:
+    by_name = NodeResourcesFit(ignored_resources=[GPU])
+    by_group = NodeResourcesFit(ignored_resource_groups=["example.com"])
+    wants_gpu, wants_other = pod("a").requests(**{GPU: "1"}), pod("a").requests(**{"x.io/nic": "1"})
+    for plugin in (by_name, by_group):
+        assert refused(wants_gpu, N1, plugin=plugin) is None
+        assert refused(wants_other, N1, plugin=plugin) is not None
+
+
+def test_native_resources_cannot_be_ignored() -> None:
+    ignoring = NodeResourcesFit(ignored_resources=["cpu", "hugepages-2Mi"])
+    assert refused(pod("a").requests(cpu="9"), N1, plugin=ignoring) is not None
+    assert refused(pod("a").requests(**{"hugepages-2Mi": "2Mi"}), N1, plugin=ignoring) is not None
 
 
 def test_the_emptier_share_scores_higher() -> None:
@@ -79,10 +111,8 @@ def test_the_emptier_share_scores_higher() -> None:
 
 
 def test_a_node_used_beyond_its_room_scores_nothing_for_that_resource() -> None:
-    assert (
-        score(pod("a").requests(cpu="0", memory="0"), N1, pod("b").requests(cpu="5", memory="0").on("n1"))
-        == 50
-    )
+    tenant = pod("b").requests(cpu="5", memory="0").on("n1")
+    assert score(pod("a").requests(cpu="0", memory="0"), N1, tenant) == 50
 
 
 def test_a_resource_that_the_node_does_not_have_is_left_out_of_the_score() -> None:
@@ -97,6 +127,87 @@ def test_pods_without_requests_weigh_on_the_score_though_they_ask_for_nothing() 
     roomy = node("n1").allocatable(cpu="1", memory="2000Mi")
     assert score(pod("a"), roomy) == 90
     assert score(pod("a"), roomy, pod("b").on("n1")) == 80
+
+
+def test_weights_shift_the_score_towards_a_resource() -> None:
+    weighted = scoring("LeastAllocated", ResourceSpec("cpu", 3), ResourceSpec("memory", 1))
+    # (3 * 75 + 50) / 4
+    assert score(pod("a").requests(cpu="1", memory="500"), N1, plugin=weighted) == 68
+
+
+def test_with_most_allocated_the_fuller_share_scores_higher_up_to_the_brim() -> None:
+    most = scoring("MostAllocated")
+    assert score(pod("a").requests(cpu="1", memory="500"), N1, plugin=most) == 37
+    assert score(pod("a").requests(cpu="9", memory="500"), N1, plugin=most) == 75
+
+
+def test_an_extended_resource_counts_for_pods_that_ask_for_it_and_on_nodes_that_have_it() -> None:
+    most = scoring("MostAllocated", ResourceSpec("cpu"), ResourceSpec(GPU, 3))
+    gpus = N1.allocatable(**{GPU: "4"})
+    incoming = pod("a").requests(cpu="1", **{GPU: "2"})
+    assert score(incoming, gpus, plugin=most) == (25 + 3 * 50) // 4
+    assert score(incoming, N1, plugin=most) == 25
+    assert score(pod("a").requests(cpu="1"), gpus, plugin=most) == 25
+
+
+def test_a_shape_is_linear_between_its_points_and_flat_beyond_them() -> None:
+    shape = (ShapePoint(20, 10), ShapePoint(80, 3))
+    shaped = scoring("RequestedToCapacityRatio", ResourceSpec("cpu"), shape=shape)
+    for milli, expected in [(0, 100), (800, 100), (2000, 65), (2040, 64), (3200, 30), (4000, 30), (9000, 30)]:
+        incoming = pod("a").requests(cpu=f"{milli}m")
+        assert score(incoming, N1, plugin=shaped) == expected, milli
+
+
+def test_a_falling_shape_rounds_toward_its_beginning() -> None:
+    # 100 - 70 * 1 / 60 = 98.8, and Go cuts the subtrahend: 99
+    shape = (ShapePoint(20, 10), ShapePoint(80, 3))
+    shaped = scoring("RequestedToCapacityRatio", ResourceSpec("cpu"), shape=shape)
+    assert score(pod("a").requests(cpu="840m"), N1, plugin=shaped) == 99
+
+
+def test_with_a_shape_resources_rated_at_nothing_do_not_count_and_halves_are_rounded_up() -> None:
+    shape = (ShapePoint(0, 0), ShapePoint(100, 10))
+    shaped = scoring("RequestedToCapacityRatio", shape=shape)
+    assert score(pod("a").requests(cpu="2", memory="0"), N1, plugin=shaped) == 50
+    # (50 + 25) / 2 = 37.5
+    assert score(pod("a").requests(cpu="2", memory="250"), N1, plugin=shaped) == 38
+
+
+def test_requests_of_the_pod_as_a_whole_are_not_scored() -> None:
+    whole = pod("a").requests(cpu="1", memory="500").pod_requests(cpu="2", memory="1000")
+    assert score(whole, N1) == 62
+
+
+def test_the_end_of_a_pod_that_had_room_wakes_the_pod() -> None:
+    gone = Action.DELETE
+    assert wakes(FIT, pod("a"), Resource.ASSIGNED_POD, gone, pod("b").on("n1"))
+    assert wakes(FIT, pod("a"), Resource.UNSCHEDULED_POD, gone, pod("b").nominated("n1"))
+    assert not wakes(FIT, pod("a"), Resource.UNSCHEDULED_POD, gone, pod("b"))
+
+
+def test_a_pod_that_asks_for_less_wakes_those_that_ask_for_the_same_resource() -> None:
+    change = (Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
+    before, after = pod("b").requests(cpu="2").on("n1"), pod("b").requests(cpu="1").on("n1")
+    assert wakes(FIT, pod("a").requests(cpu="1"), *change, before, after)
+    assert not wakes(FIT, pod("a").requests(memory="1"), *change, before, after)
+
+
+def test_a_waiting_pod_that_asks_for_less_wakes_itself_alone() -> None:
+    change = (Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCALE_DOWN)
+    before, after = pod("a").requests(cpu="2"), pod("a").requests(cpu="1")
+    assert wakes(FIT, after, *change, before, after)
+    assert not wakes(FIT, pod("b").requests(cpu="1"), *change, before, after)
+
+
+def test_a_node_that_would_hold_the_pod_wakes_it_when_new_or_grown() -> None:
+    incoming, grown = pod("a").requests(cpu="4"), (Resource.NODE, Action.UPDATE_NODE_ALLOCATABLE)
+    small = N1.allocatable(cpu="3")
+    assert wakes(FIT, incoming, Resource.NODE, Action.ADD, None, N1)
+    assert wakes(FIT, incoming, *grown, small, N1)
+    assert wakes(FIT, incoming, *grown, N1, N1.allocatable(pods="220"))
+    assert not wakes(FIT, incoming, Resource.NODE, Action.ADD, None, small)
+    assert not wakes(FIT, incoming, *grown, N1, N1.allocatable(memory="2000"))
+    assert not wakes(FIT, incoming, Resource.NODE, Action.ADD, None, N1.allocatable(pods="0"))
 
 
 # The same questions, answered one node at a time in plain Python with exact fractions.
@@ -172,22 +283,25 @@ def test_filter_equals_a_plain_look_at_each_node(
     objects: tuple[list[NodeBuilder], list[PodBuilder]], incoming: PodBuilder
 ) -> None:
     built_nodes, placed = objects
-    cluster = cluster_of(*built_nodes, *placed)
-    verdict = FIT.filter(PodInfo.of(incoming), cluster)
+    answers = rejections(FIT, incoming, *built_nodes, *placed)
     for built in built_nodes:
         tenants = [p for p in placed if p.spec.node_name == built.metadata.name]
         allocatable = built.status.allocatable
         expected = set()
+        code = Code.UNSCHEDULABLE
         if len(tenants) + 1 > int(allocatable["pods"]):
             expected.add("Too many pods")
-        for resource in ("cpu", "memory", "example.com/gpu"):
+        for resource in ("cpu", "memory", GPU):
             request = plain_request(incoming, resource)
             taken = sum(plain_request(tenant, resource) for tenant in tenants)
-            if request and request + taken > plain_amount(resource, [allocatable.get(resource, "0")]):
+            capacity = plain_amount(resource, [allocatable.get(resource, "0")])
+            if request and request + taken > capacity:
                 expected.add(f"Insufficient {resource}")
-        row = cluster.row(built.metadata.name)
-        assert {reason for reason, rows in verdict.reasons.items() if rows[row]} == expected
-        assert verdict.feasible[row] == (not expected)
+                if request > capacity:
+                    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        answer = answers.get(built.metadata.name)
+        assert (set(answer.reasons) if answer else set()) == expected
+        assert answer is None or answer.code is code
 
 
 @given(clusters(), pods(name="incoming"))
@@ -195,8 +309,8 @@ def test_score_equals_a_plain_look_at_each_node(
     objects: tuple[list[NodeBuilder], list[PodBuilder]], incoming: PodBuilder
 ) -> None:
     built_nodes, placed = objects
-    cluster = cluster_of(*built_nodes, *placed)
-    scores = FIT.score(PodInfo.of(incoming), cluster)
+    answers = scores(FIT, incoming, *built_nodes, *placed)
+    assert answers is not None
     for built in built_nodes:
         parts = []
         for resource in ("cpu", "memory"):
@@ -207,10 +321,20 @@ def test_score_equals_a_plain_look_at_each_node(
                     use += plain_nonzero(tenant, resource, placed=True)
             if capacity:
                 parts.append((capacity - use) * 100 // capacity if use <= capacity else 0)
-        assert scores[cluster.row(built.metadata.name)] == (sum(parts) // len(parts) if parts else 0)
+        assert answers[built.metadata.name] == (sum(parts) // len(parts) if parts else 0)
 
 
-@pytest.mark.parametrize("resource", ["cpu", "memory", "example.com/gpu"])
-def test_a_resource_that_nobody_knows_is_short_everywhere(resource: str) -> None:
-    verdict = FIT.filter(PodInfo.of(pod("a").requests(**{resource: "1"})), cluster_of(node("n1"), node("n2")))
-    assert verdict.reasons[f"Insufficient {resource}"].tolist() == [True, True]
+@given(clusters(), st.lists(pods(), max_size=8))
+def test_pods_placed_where_they_fit_never_use_more_than_the_node_offers(
+    objects: tuple[list[NodeBuilder], list[PodBuilder]], incoming: list[PodBuilder]
+) -> None:
+    built_nodes, _ = objects
+    cluster = cluster_of(*built_nodes)
+    for number, each in enumerate(incoming):
+        info = PodInfo.of(each.uid(f"uid-{number}"))
+        short = [rejection.where for rejection in FIT.filter(CycleState(), info, cluster.all_nodes())]
+        for row in range(cluster.node_count):
+            if not any(where if isinstance(where, bool) else where[row] for where in short):
+                cluster.assume(info, cluster.node_name(row))
+                break
+    assert (cluster.requested <= cluster.allocatable).all()

@@ -1,5 +1,109 @@
-"""kube-scheduler's plugins, one file each, under the same names and with the same reasons."""
+"""kube-scheduler's plugins, one file each, under the same names and with the same reasons.
 
+`DEFAULT_PLUGINS` makes them by name:
+
+    fit = DEFAULT_PLUGINS["NodeResourcesFit"](profile.args.get("NodeResourcesFit"), handle)
+
+The arguments are those of `longshore.framework.configuration`; without any, a plugin has kube-scheduler's
+defaults.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from longshore.framework import Handle, Plugin
+from longshore.plugins.defaultbinder import DefaultBinder
+from longshore.plugins.defaultpreemption import DefaultPreemption
+from longshore.plugins.dynamicresources import DynamicResources
+from longshore.plugins.imagelocality import ImageLocality
+from longshore.plugins.interpodaffinity import InterPodAffinity
+from longshore.plugins.nodeaffinity import NodeAffinity
+from longshore.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
+from longshore.plugins.nodename import NodeName
+from longshore.plugins.nodeports import NodePorts
+from longshore.plugins.noderesources_balancedallocation import NodeResourcesBalancedAllocation
 from longshore.plugins.noderesources_fit import NodeResourcesFit
+from longshore.plugins.nodeunschedulable import NodeUnschedulable
+from longshore.plugins.nodevolumelimits import NodeVolumeLimits
+from longshore.plugins.podtopologyspread import PodTopologySpread
+from longshore.plugins.prioritysort import PrioritySort
+from longshore.plugins.schedulinggates import SchedulingGates
+from longshore.plugins.tainttoleration import TaintToleration
+from longshore.plugins.volumebinding import VolumeBinding
+from longshore.plugins.volumerestrictions import VolumeRestrictions
+from longshore.plugins.volumezone import VolumeZone
 
-__all__ = ["NodeResourcesFit"]
+# Given the plugin's arguments, or None for the defaults, and what the engine lets it do.
+Factory = Callable[[Any, Handle], Plugin]
+
+
+def _plain(plugin: Callable[[], Plugin]) -> Factory:
+    """It has no parameters."""
+
+    def make(args: Any, handle: Handle) -> Plugin:
+        return plugin()
+
+    return make
+
+
+def _with_arguments(plugin: Callable[..., Plugin]) -> Factory:
+    """The fields of the arguments are the plugin's parameters."""
+
+    def make(args: Any, handle: Handle) -> Plugin:
+        return plugin() if args is None else plugin(**msgspec.structs.asdict(args))
+
+    return make
+
+
+def _with_handle(plugin: Callable[..., Plugin]) -> Factory:
+    """Likewise, and it acts through the engine."""
+
+    def make(args: Any, handle: Handle) -> Plugin:
+        return plugin(handle=handle, **({} if args is None else msgspec.structs.asdict(args)))
+
+    return make
+
+
+# In the order in which kube-scheduler asks them.
+DEFAULT_PLUGINS: Mapping[str, Factory] = {
+    "SchedulingGates": _plain(SchedulingGates),
+    "PrioritySort": _plain(PrioritySort),
+    "NodeUnschedulable": _plain(NodeUnschedulable),
+    "NodeName": _plain(NodeName),
+    "TaintToleration": _plain(TaintToleration),
+    "NodeAffinity": _with_arguments(NodeAffinity),
+    "NodePorts": _plain(NodePorts),
+    "NodeResourcesFit": _with_arguments(NodeResourcesFit),
+    "VolumeRestrictions": _plain(VolumeRestrictions),
+    "NodeVolumeLimits": _plain(NodeVolumeLimits),
+    "VolumeBinding": _with_handle(VolumeBinding),
+    "VolumeZone": _plain(VolumeZone),
+    "PodTopologySpread": _with_arguments(PodTopologySpread),
+    "InterPodAffinity": _with_arguments(InterPodAffinity),
+    "DynamicResources": _plain(DynamicResources),
+    "DefaultPreemption": _with_handle(DefaultPreemption),
+    "NodeResourcesBalancedAllocation": _with_arguments(NodeResourcesBalancedAllocation),
+    "ImageLocality": _plain(ImageLocality),
+    "DefaultBinder": _plain(DefaultBinder),
+    "NodeDeclaredFeatures": _plain(NodeDeclaredFeatures),
+}
+
+__all__ = [
+    "DEFAULT_PLUGINS",
+    "DefaultBinder",
+    "DynamicResources",
+    "Factory",
+    "ImageLocality",
+    "NodeAffinity",
+    "NodeDeclaredFeatures",
+    "NodeName",
+    "NodePorts",
+    "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "PrioritySort",
+    "SchedulingGates",
+    "TaintToleration",
+]

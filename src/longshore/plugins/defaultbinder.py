@@ -1,0 +1,17 @@
+"""Binding: the API server is told which node the pod has."""
+
+from collections.abc import Generator
+
+from longshore.cluster import PodInfo
+from longshore.framework import CycleState, Status
+from longshore.framework.effects import Bind, Conflict, Effect, Failed, Gone, Outcome
+
+NAME = "DefaultBinder"
+
+
+class DefaultBinder:
+    name = NAME
+
+    def bind(self, state: CycleState, pod: PodInfo, node: str) -> Generator[Effect, Outcome, Status | None]:
+        outcome = yield Bind.of(pod.pod, node)
+        return Status.error(outcome.message) if isinstance(outcome, Conflict | Gone | Failed) else None

@@ -1,0 +1,245 @@
+"""Preemption: if a pod fits nowhere, find the node where evicting the least important pods makes room for it.
+
+Nodes are examined in turn, from another start each time, until there are enough candidates to choose from.
+For most pods the outcome on a node depends on that node alone: then it is kept with the pod's shape until the
+node changes, so the next pod of the shape finds most of the work done.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from longshore.api import Pod, PodDisruptionBudget
+from longshore.api.selectors import InvalidSelector, selects
+from longshore.cluster import OneNode, PodInfo
+from longshore.framework import (
+    Action,
+    Code,
+    CycleState,
+    Handle,
+    NodeStatuses,
+    PostFilterResult,
+    Resource,
+    Status,
+    WakeOn,
+)
+
+NAME = "DefaultPreemption"
+REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
+REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+REASON_NEVER = "not eligible due to preemptionPolicy=Never."
+REASON_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+
+# A pod that has not started is taken to start now, later than all others.
+_NOT_STARTED = "~"
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A node, and what it takes to make room there. The candidate with the lowest cost is the best."""
+
+    node: str
+    victims: tuple[PodInfo, ...]
+    cost: tuple[int, int, int, int]
+    # When the most important of them started; the later the better, should the costs be equal.
+    started: str
+
+
+class _Examined:
+    """Outcomes by row, as far as they still hold."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[int, Candidate | Status] = {}
+        self.position = -1
+        self.budgets = -1
+
+
+class DefaultPreemption:
+    name = NAME
+
+    def __init__(
+        self,
+        *,
+        handle: Handle,
+        min_candidate_nodes_percentage: int = 10,
+        min_candidate_nodes_absolute: int = 100,
+    ) -> None:
+        self._handle = handle
+        self._percentage = min_candidate_nodes_percentage
+        self._absolute = min_candidate_nodes_absolute
+        self._offset = 0
+        # The plugins that refused the pod know what may help it.
+        self.wakes_on: tuple[WakeOn, ...] = (WakeOn(Resource.ASSIGNED_POD, Action.DELETE),)
+
+    def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        ineligible = self._ineligible(pod, statuses)
+        if ineligible:
+            return PostFilterResult(Status.unschedulable(f"preemption: {ineligible}"))
+        candidates, failures = self._examine(state, pod, statuses)
+        if not candidates:
+            return PostFilterResult(
+                Status.unschedulable(f"preemption: {self._message(failures)}"), nominated=""
+            )
+        best = _best(candidates)
+        return PostFilterResult(nominated=best.node, victims=best.victims)
+
+    def _ineligible(self, pod: PodInfo, statuses: NodeStatuses) -> str:
+        if pod.pod.spec.preemption_policy == "Never":
+            return REASON_NEVER
+        cluster = self._handle.cluster
+        row = cluster.row(pod.pod.status.nominated_node_name) if pod.pod.status.nominated_node_name else None
+        if row is None or statuses.code(row) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        leaving = any(_gives_way(other, pod) and _is_preempted(other.pod) for other in cluster.pods_on(row))
+        return REASON_TERMINATING if leaving else ""
+
+    def _examine(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> tuple[list[Candidate], list[Status]]:
+        """Candidates, and why other nodes that were examined are none."""
+        rows = statuses.rows(Code.UNSCHEDULABLE).tolist()
+        enough = min(len(rows), max(len(rows) * self._percentage // 100, self._absolute))
+        known = self._known(state, pod)
+        budgets = list(self._handle.cluster.objects(PodDisruptionBudget))
+        start = self._offset % len(rows) if rows else 0
+        candidates: list[Candidate] = []
+        failures: list[Status] = []
+        harmless = False
+        for row in (*rows[start:], *rows[:start]):
+            outcome = known.get(row)
+            if outcome is None:
+                outcome = known[row] = self._dry_run(state, pod, row, budgets)
+            if isinstance(outcome, Status):
+                failures.append(outcome)
+                continue
+            candidates.append(outcome)
+            harmless = harmless or outcome.cost[0] == 0
+            if harmless and len(candidates) >= enough:
+                break
+        self._offset += enough
+        return candidates, failures
+
+    def _known(self, state: CycleState, pod: PodInfo) -> dict[int, Candidate | Status]:
+        """What is known of earlier attempts: nothing, if anything but the node itself matters to the pod."""
+        if not self._handle.looks_at_one_node(state, pod):
+            return {}
+        cluster = self._handle.cluster
+        examined: _Examined = state.memo.setdefault(NAME, _Examined())
+        changed = cluster.journal.since(examined.position) if examined.position >= 0 else None
+        if changed is None or examined.budgets != cluster.version(PodDisruptionBudget):
+            examined.outcomes.clear()
+        else:
+            for entry in changed:
+                examined.outcomes.pop(max(entry, ~entry), None)
+        examined.position = cluster.journal.position
+        examined.budgets = cluster.version(PodDisruptionBudget)
+        return examined.outcomes
+
+    def _dry_run(
+        self, state: CycleState, pod: PodInfo, row: int, budgets: Sequence[PodDisruptionBudget]
+    ) -> Candidate | Status:
+        """Which pods would have to go: all lesser ones are taken away, then as many put back as fit."""
+        handle, node = self._handle, self._handle.cluster.one_node(row).copy()
+        lesser = [other for other in node.pods if _gives_way(other, pod)]
+        if not lesser:
+            return Status.unresolvable(REASON_NO_VICTIMS)
+        imagined = state.clone()
+        for other in lesser:
+            handle.remove_pod(imagined, pod, other, node)
+        status = handle.filter_node(imagined, pod, node)
+        if status is not None:
+            return status
+        lesser.sort(key=_importance)
+        protected, others = _by_budget(lesser, budgets)
+        victims = self._not_reprieved(imagined, pod, node, protected)
+        violations = len(victims)
+        victims += self._not_reprieved(imagined, pod, node, others)
+        if not victims:
+            return Status.error(f'expected at least one victim pod on node "{node.name}"')
+        victims.sort(key=_importance)
+        return _candidate(node.name, victims, violations)
+
+    def _not_reprieved(
+        self, state: CycleState, pod: PodInfo, node: OneNode, lesser: Iterable[PodInfo]
+    ) -> list[PodInfo]:
+        victims = []
+        for other in lesser:
+            self._handle.add_pod(state, pod, other, node)
+            if self._handle.filter_node(state, pod, node) is not None:
+                self._handle.remove_pod(state, pod, other, node)
+                victims.append(other)
+        return victims
+
+    def _message(self, failures: Sequence[Status]) -> str:
+        count = self._handle.cluster.node_count
+        numbers: dict[str, int] = {}
+        for status in failures:
+            for reason in status.reasons:
+                numbers[reason] = numbers.get(reason, 0) + 1
+        if len(failures) < count:
+            numbers[REASON_NOT_HELPFUL] = numbers.get(REASON_NOT_HELPFUL, 0) + count - len(failures)
+        histogram = ", ".join(sorted(f"{number} {reason}" for reason, number in numbers.items()))
+        return f"0/{count} nodes are available: {histogram}."
+
+
+def _gives_way(other: PodInfo, pod: PodInfo) -> bool:
+    return other.pod.spec.priority < pod.pod.spec.priority
+
+
+def _is_preempted(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and any(
+        c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
+        for c in pod.status.conditions
+    )
+
+
+def _importance(info: PodInfo) -> tuple[int, str]:
+    """The most important pods first: by priority, then those that have run for longer."""
+    return -info.pod.spec.priority, info.pod.status.start_time or _NOT_STARTED
+
+
+def _by_budget(
+    pods: Iterable[PodInfo], budgets: Sequence[PodDisruptionBudget]
+) -> tuple[list[PodInfo], list[PodInfo]]:
+    """Pods whose eviction would violate a disruption budget, budgets being used up in order; and others."""
+    protected: list[PodInfo] = []
+    others: list[PodInfo] = []
+    allowed = [budget.status.disruptions_allowed for budget in budgets]
+    for info in pods:
+        violated = False
+        for number, budget in enumerate(budgets):
+            if _covers(budget, info.pod):
+                allowed[number] -= 1
+                violated = violated or allowed[number] < 0
+        (protected if violated else others).append(info)
+    return protected, others
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    selector = budget.spec.selector
+    # An empty selector means every pod to the disruption controller, and none to kube-scheduler.
+    if selector is None or not (selector.match_labels or selector.match_expressions):
+        return False
+    meta = pod.metadata
+    if not meta.labels or budget.metadata.namespace != meta.namespace:
+        return False
+    try:
+        return selects(selector, meta.labels) and meta.name not in budget.status.disrupted_pods
+    except InvalidSelector:
+        return False
+
+
+def _candidate(node: str, victims: Sequence[PodInfo], violations: int) -> Candidate:
+    """`victims` are in the order of their importance."""
+    highest = victims[0].pod.spec.priority
+    cost = (
+        violations,
+        highest,
+        sum(victim.pod.spec.priority + 2**31 for victim in victims),
+        len(victims),
+    )
+    return Candidate(node, tuple(victims), cost, victims[0].pod.status.start_time or _NOT_STARTED)
+
+
+def _best(candidates: Sequence[Candidate]) -> Candidate:
+    least = min(candidate.cost for candidate in candidates)
+    return max((c for c in candidates if c.cost == least), key=lambda candidate: candidate.started)

@@ -1,0 +1,59 @@
+"""Images: a node that holds the pod's images already can start it sooner.
+
+An image counts with its size, and the more nodes have it the more it counts: otherwise all pods would gather
+on the few nodes that pulled it first.
+"""
+
+import numpy as np
+
+from longshore.api import Pod
+from longshore.cluster import Nodes, PodInfo
+from longshore.cluster.arrays import Ints
+from longshore.framework import MAX_SCORE, CycleState, Scope
+
+NAME = "ImageLocality"
+
+_MIB = 2**20
+# Images that are smaller altogether make no difference.
+_SMALLEST = 23 * _MIB
+# For each container; larger ones count as this much.
+_LARGEST = 1000 * _MIB
+
+
+class ImageLocality:
+    """Score: the size of the pod's images that the node has."""
+
+    name = NAME
+    scope = Scope.CLUSTER
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
+        images = state.memo.get(NAME)
+        if images is None:
+            images = state.memo[NAME] = _images(pod.pod)
+        cluster = nodes.cluster
+        total: Ints | None = None
+        for image in images:
+            column = cluster.images.find(image)
+            if not column.nodes:
+                continue
+            spread = column.nodes / cluster.node_count
+            counted = (nodes.take(column.sizes) * spread).astype(np.int64)
+            total = counted if total is None else total + counted
+        if total is None:
+            return 0
+        spec = pod.pod.spec
+        largest = _LARGEST * (len(spec.containers) + len(spec.init_containers))
+        above = np.minimum(np.maximum(total, _SMALLEST), largest) - _SMALLEST
+        return MAX_SCORE * above // (largest - _SMALLEST)
+
+
+def _images(pod: Pod) -> list[str]:
+    spec = pod.spec
+    images = [container.image for container in (*spec.init_containers, *spec.containers)]
+    images += (volume.image.reference for volume in spec.volumes if volume.image is not None)
+    return [full_name(image) for image in images]
+
+
+def full_name(image: str) -> str:
+    """With the tag that is meant when there is none; a colon before the last slash is of a port."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

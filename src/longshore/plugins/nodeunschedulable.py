@@ -1,0 +1,42 @@
+"""Cordoned nodes: they take no pods but those that tolerate the taint which stands for it."""
+
+from longshore.api import Node, Pod, Taint
+from longshore.cluster import Nodes, PodInfo
+from longshore.framework import Action, CycleState, Rejection, Resource, Scope, WakeOn
+
+NAME = "NodeUnschedulable"
+REASON = "node(s) were unschedulable"
+
+# A pod that tolerates it may go to a cordoned node, whether the node has the taint already or not.
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeUnschedulable:
+    """Filter: the node is not cordoned."""
+
+    name = NAME
+    scope = Scope.NODE
+
+    def __init__(self) -> None:
+        self.wakes_on = (
+            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
+            WakeOn(Resource.POD, Action.UPDATE_POD_TOLERATION, _pod_became_tolerant),
+        )
+
+    def concerns(self, pod: PodInfo) -> bool:
+        return not _tolerates_cordon(pod.pod)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
+        return [Rejection(REASON, nodes.take(nodes.cluster.unschedulable), unresolvable=True)]
+
+
+def _tolerates_cordon(pod: Pod) -> bool:
+    return any(toleration.tolerates(CORDONED) for toleration in pod.spec.tolerations)
+
+
+def _node_became_schedulable(pod: Pod, old: Node | None, new: Node) -> bool:
+    return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+
+
+def _pod_became_tolerant(pod: Pod, old: Pod | None, new: Pod) -> bool:
+    return new.metadata.uid == pod.metadata.uid and _tolerates_cordon(new)

@@ -1,0 +1,28 @@
+"""Scheduling gates: a pod that has any is not tried until others have removed them all."""
+
+from longshore.api import Pod
+from longshore.framework import Action, Resource, Status, WakeOn
+
+NAME = "SchedulingGates"
+REASON = "waiting for scheduling gates: [{gates}]"
+
+
+class SchedulingGates:
+    """PreEnqueue: no gate is left."""
+
+    name = NAME
+
+    def __init__(self) -> None:
+        self.wakes_on = (
+            WakeOn(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _is_about_itself),
+        )
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return None
+        return Status.unresolvable(REASON.format(gates=" ".join(gate.name for gate in gates)))
+
+
+def _is_about_itself(pod: Pod, old: Pod | None, new: Pod) -> bool:
+    return new.metadata.uid == pod.metadata.uid
