@@ -11,6 +11,8 @@ from longshore.errors import UserError
 
 # What `longshore --help` lists, without importing any of it.
 _COMMANDS = {
+    "config": "Check configuration files.",
+    "conformance": "Compare the engine with recorded answers of kube-scheduler.",
     "demo": "Schedule pods on a simulated cluster, right here in the terminal.",
     "dev": "Run a real local control plane for development and tests.",
     "run": "Schedule the pods of a real cluster.",

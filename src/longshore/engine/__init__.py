@@ -11,22 +11,37 @@ decide, performs the effects and tells how they ended:
         engine.receive(Done(request.id, outcome), now=0.1)
 """
 
-from longshore.engine.effects import Bind, Effect, RecordEvent, Request, SetCondition
 from longshore.engine.engine import Engine
-from longshore.engine.events import Conflict, Done, Event, Failed, Gone, Outcome, Succeeded
+from longshore.engine.events import Answered, Conflict, Done, Event, Failed, Gone, Outcome, Succeeded
+from longshore.engine.request import Request
+from longshore.framework.effects import (
+    Bind,
+    Effect,
+    Evict,
+    Nominate,
+    PatchObject,
+    RecordEvent,
+    Run,
+    SetCondition,
+)
 
 __all__ = [
+    "Answered",
     "Bind",
     "Conflict",
     "Done",
     "Effect",
     "Engine",
     "Event",
+    "Evict",
     "Failed",
     "Gone",
+    "Nominate",
     "Outcome",
+    "PatchObject",
     "RecordEvent",
     "Request",
+    "Run",
     "SetCondition",
     "Succeeded",
 ]

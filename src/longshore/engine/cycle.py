@@ -1,30 +1,41 @@
 """One attempt to schedule one pod, from the decision to the bind.
 
 A generator: it yields an effect wherever something outside has to happen, and is resumed with the outcome.
-What it returns is the pod's fate. While its bind is under way the pod is assumed to be on its node, so the
-pods after it find that room taken.
+What it returns is the pod's fate. From the moment it has a node the pod is assumed to be there, so the pods
+after it find that room taken; whatever fails from then on is undone.
 """
 
 import enum
-from collections.abc import Generator
-from typing import assert_never
+import inspect
+from collections.abc import Awaitable, Generator
+from typing import Any
 
-from longshore.api import PodCondition
+import msgspec
+
 from longshore.cluster import ClusterState, PodInfo
-from longshore.engine.decision import decide
-from longshore.engine.effects import Bind, Effect, RecordEvent, SetCondition
-from longshore.engine.events import Conflict, Failed, Gone, Outcome, Succeeded
+from longshore.engine.decision import Chooser, Placement, Unplaced
+from longshore.engine.preemption import evict
 from longshore.engine.queue import Entry
-from longshore.framework import Code, Profile, Status
+from longshore.engine.telling import bound, failed
+from longshore.engine.waiting import BindingBegins, Together, WaitOnPermit
+from longshore.framework import Code, CycleState, PostFilterResult, Status, Wait
+from longshore.framework.effects import (
+    Answered,
+    Bind,
+    Conflict,
+    Effect,
+    Failed,
+    Gone,
+    Nominate,
+    Outcome,
+    Run,
+    Succeeded,
+)
+from longshore.framework.points import MAX_PERMIT_WAIT, Answer
+from longshore.plugins import DefaultBinder
 
-POD_SCHEDULED = "PodScheduled"
-REASON_UNSCHEDULABLE = "Unschedulable"
-REASON_SCHEDULER_ERROR = "SchedulerError"
-EVENT_SCHEDULED = "Scheduled"
-EVENT_FAILED_SCHEDULING = "FailedScheduling"
 
-
-class Fate(enum.Enum):
+class Ending(enum.Enum):
     """Where an attempt leaves the pod."""
 
     BOUND = enum.auto()
@@ -32,58 +43,250 @@ class Fate(enum.Enum):
     DROPPED = enum.auto()
     # To be tried again after a while.
     RETRIED = enum.auto()
-    # To be tried again when the cluster, or the pod itself, has changed.
+    # To be tried again when something happens that may help, or when the pod itself changes.
     SET_ASIDE = enum.auto()
+    # To be tried again at once.
+    ACTIVATED = enum.auto()
 
 
-Cycle = Generator[Effect, Outcome, Fate]
+class Fate(msgspec.Struct, frozen=True):
+    ending: Ending
+    # The plugins that refused the pod, and those of them that wait for something in particular.
+    rejectors: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
 
 
-def cycle(entry: Entry, cluster: ClusterState, profile: Profile) -> Cycle:
-    """Decide, bind, and tell people. `entry` holds the newest version of the pod throughout."""
-    pod = PodInfo.of(entry.pod)
-    if pod.problem:
-        # Nothing but another version of the pod can cure it.
-        yield from _failure(entry, REASON_SCHEDULER_ERROR, pod.problem)
-        return Fate.SET_ASIDE
+_BOUND = Fate(Ending.BOUND)
+_DROPPED = Fate(Ending.DROPPED)
+_RETRIED = Fate(Ending.RETRIED)
 
-    node = decide(pod, cluster, profile)
-    if isinstance(node, Status):
-        if node.code is Code.ERROR:
-            yield from _failure(entry, REASON_SCHEDULER_ERROR, node.message)
-            return Fate.RETRIED
-        yield from _failure(entry, REASON_UNSCHEDULABLE, node.message)
-        return Fate.SET_ASIDE
+Step = Effect | WaitOnPermit | Together | BindingBegins
+Cycle = Generator[Step, Outcome, Fate]
+_Steps = Generator[Step, Outcome, Status | None]
 
-    cluster.assume(pod, node)
-    outcome = yield Bind.of(pod.pod, node)
-    match outcome:
-        case Succeeded():
-            note = f"Successfully assigned {pod.pod.key} to {node}"
-            yield RecordEvent.of(pod.pod, kind="Normal", reason=EVENT_SCHEDULED, action="Binding", note=note)
-            return Fate.BOUND
-        case Gone():
-            cluster.forget(pod.pod)
-            return Fate.DROPPED
-        case Conflict():
+
+class Cycles:
+    """Makes the cycles of one profile."""
+
+    def __init__(self, chooser: Chooser, cluster: ClusterState) -> None:
+        self._chooser = chooser
+        self._profile = chooser.profile
+        self._cluster = cluster
+        self._binds_itself = bool(self._profile.binds) and isinstance(self._profile.binds[0], DefaultBinder)
+
+    def run(self, entry: Entry, pod: PodInfo, key: bytes) -> Cycle:
+        """Decide, bind, and tell people. `entry` holds the newest version of the pod throughout."""
+        if pod.problem:
+            # Nothing but another version of the pod can cure it.
+            yield from failed(entry.pod, Status.error(pod.problem))
+            return Fate(Ending.SET_ASIDE, frozenset({"PodInfo"}))
+        decision = self._chooser.decide(pod, key)
+        if isinstance(decision, Placement):
+            return (yield from self._place(entry, pod, decision))
+        if isinstance(decision, Unplaced):
+            return (yield from self._look_further(entry, pod, decision))
+        yield from failed(entry.pod, decision, nominated_node="")
+        self._cluster.nominations.remove(pod.pod.metadata.uid)
+        return _RETRIED
+
+    # No node will do.
+
+    def _look_further(self, entry: Entry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
+        diagnosis = unplaced.diagnosis
+        result = self._post_filter(unplaced, pod)
+        message = diagnosis.message
+        if result.status is not None and result.status.message:
+            message += f" {result.status.message}"
+        nominated = result.nominated
+        if nominated:
+            self._cluster.nominations.add(pod, nominated)
+        elif nominated == "":
+            self._cluster.nominations.remove(pod.pod.metadata.uid)
+        yield from failed(entry.pod, Status.unschedulable(message), nominated_node=nominated)
+        fate = Fate(Ending.SET_ASIDE, frozenset(diagnosis.rejectors), frozenset(diagnosis.pending))
+        if nominated and result.victims:
+            evicted = yield from evict(
+                result.victims, pod, nominated, self._cluster, self._profile.scheduler_name
+            )
+            if not evicted:
+                return Fate(Ending.ACTIVATED)
+        return fate
+
+    def _post_filter(self, unplaced: Unplaced, pod: PodInfo) -> PostFilterResult:
+        """The first plugin that finds a way out; else what the last one said that said anything."""
+        attempt, diagnosis = unplaced.attempt, unplaced.diagnosis
+        if not self._profile.post_filters:
+            return PostFilterResult(nominated="")
+        reasons: tuple[str, ...] = ()
+        nominated: str | None = None
+        for plugin in self._profile.post_filters:
+            try:
+                result = plugin.post_filter(attempt.state, pod, diagnosis)
+            except Exception as error:  # whatever a plugin does, only this attempt fails
+                return PostFilterResult(Status.error(f'running PostFilter plugin "{plugin.name}": {error!r}'))
+            if result.status is None or result.status.code is not Code.UNSCHEDULABLE:
+                return result
+            nominated = result.nominated if result.nominated is not None else nominated
+            reasons += result.status.reasons
+        return PostFilterResult(Status.unschedulable(*reasons), nominated)
+
+    # The node is chosen.
+
+    def _place(self, entry: Entry, pod: PodInfo, placement: Placement) -> Cycle:
+        node, state = placement.node, placement.attempt.state
+        self._cluster.assume(pod, node)
+        self._cluster.nominations.remove(pod.pod.metadata.uid)
+        status = self._reserve(state, pod, node)
+        waits: dict[str, float] = {}
+        if status is None and self._profile.permits:
+            status = self._permit(state, pod, node, waits)
+        if status is None and (waits or self._profile.pre_binds):
+            status = yield from self._prepare(entry, state, pod, node, waits)
+        if status is not None:
+            self._undo(state, pod, node)
+            return (yield from self._refused(entry, status))
+        return (yield from self._bind(entry, state, pod, node))
+
+    def _reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
+        for plugin in self._profile.reserves:
+            status = _told(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
+            if status is not None:
+                return status
+        return None
+
+    def _permit(self, state: CycleState, pod: PodInfo, node: str, waits: dict[str, float]) -> Status | None:
+        for plugin in self._profile.permits:
+            try:
+                answer = plugin.permit(state, pod, node)
+            except Exception as error:  # as above
+                return Status.error(f'running Permit plugin "{plugin.name}": {error!r}')
+            if isinstance(answer, Wait):
+                waits[plugin.name] = min(max(answer.seconds, 0.0), MAX_PERMIT_WAIT)
+            elif (status := _checked(plugin.name, "Permit", answer)) is not None:
+                return status
+        return None
+
+    def _prepare(
+        self, entry: Entry, state: CycleState, pod: PodInfo, node: str, waits: dict[str, float]
+    ) -> _Steps:
+        """Wait for permissions, then let PreBind do its work."""
+        at_work = []
+        for plugin in self._profile.pre_binds:
+            look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
+            status = None if look_ahead is None else look_ahead(state, pod, node)
+            if status is None or status.code is Code.SUCCESS:
+                at_work.append(plugin)
+            elif status.code is not Code.SKIP:
+                return Status.error(f'running PreBindPreFlight "{plugin.name}": {status.message}')
+        if waits or at_work:
+            yield Nominate.of(entry.pod, node)
+        if waits:
+            outcome = yield WaitOnPermit(waits)
+            if isinstance(outcome, Answered) and isinstance(outcome.value, Status):
+                return outcome.value
+        yield BindingBegins()
+        for plugin in at_work:
+            status = yield from _answer(plugin.name, "PreBind", plugin.pre_bind, state, pod, node)
+            if status is not None:
+                return status
+        return None
+
+    # It is made so.
+
+    def _bind(self, entry: Entry, state: CycleState, pod: PodInfo, node: str) -> Cycle:
+        if self._binds_itself:
+            outcome = yield Bind.of(pod.pod, node)
+            if not isinstance(outcome, Succeeded):
+                return (yield from self._not_bound(entry, state, pod, node, outcome))
+        else:
+            status = yield from self._ask_binders(state, pod, node)
+            if status is not None:
+                self._undo(state, pod, node)
+                return (yield from self._refused(entry, status))
+        yield from bound(pod.pod, node)
+        for plugin in self._profile.post_binds:
+            # What it says changes nothing any more.
+            yield from _answer(plugin.name, "PostBind", plugin.post_bind, state, pod, node)
+        return _BOUND
+
+    def _ask_binders(self, state: CycleState, pod: PodInfo, node: str) -> _Steps:
+        for plugin in self._profile.binds:
+            status = yield from _answer(plugin.name, "Bind", plugin.bind, state, pod, node)
+            if status is None or status.code is not Code.SKIP:
+                return status
+        return Status.error("no Bind plugin took the pod")
+
+    def _not_bound(self, entry: Entry, state: CycleState, pod: PodInfo, node: str, outcome: Outcome) -> Cycle:
+        if isinstance(outcome, Gone):
+            self._undo(state, pod, node)
+            return _DROPPED
+        if isinstance(outcome, Conflict):
             # Most likely bound by someone else, and the watch is about to say so; else it is tried again.
-            cluster.forget(pod.pod)
-            return Fate.RETRIED
-        case Failed(message):
-            # The bind may have landed after all, with only its answer lost. So the room stays taken until the
-            # next attempt begins, by when the watch has had its time to tell.
-            yield from _failure(entry, REASON_SCHEDULER_ERROR, f"binding to {node}: {message}")
-            return Fate.RETRIED
-        case _:
-            assert_never(outcome)
+            self._undo(state, pod, node)
+            return _RETRIED
+        # The bind may have landed after all, with only its answer lost. So the room stays taken until the
+        # next attempt begins, by when the watch has had its time to tell.
+        self._unreserve(state, pod, node)
+        message = outcome.message if isinstance(outcome, Failed) else repr(outcome)
+        yield from failed(entry.pod, Status.error(f"binding to {node}: {message}"), nominated_node="")
+        return _RETRIED
+
+    def _refused(self, entry: Entry, status: Status) -> Cycle:
+        """Told when the pod had its node already: nothing was wrong with the other ones."""
+        if not status.rejected:
+            yield from failed(entry.pod, status, nominated_node="")
+            return _RETRIED
+        reasons = ", ".join(f"1 {reason}" for reason in sorted(status.reasons))
+        told = Status.unschedulable(f"0/1 nodes are available: {reasons}.")
+        yield from failed(entry.pod, told, nominated_node="")
+        plugins = frozenset({status.plugin})
+        if status.code is Code.PENDING:
+            return Fate(Ending.SET_ASIDE, pending=plugins)
+        return Fate(Ending.SET_ASIDE, plugins)
+
+    def _undo(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        self._unreserve(state, pod, node)
+        self._cluster.forget(pod.pod)
+
+    def _unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        for plugin in reversed(self._profile.reserves):
+            _told(plugin.name, "Unreserve", lambda p=plugin: p.unreserve(state, pod, node))
 
 
-def _failure(entry: Entry, reason: str, message: str) -> Generator[Effect, Outcome, None]:
-    """Tell people; a condition that the pod already carries is not written again."""
-    pod = entry.pod
-    condition = PodCondition(type=POD_SCHEDULED, status="False", reason=reason, message=message)
-    yield RecordEvent.of(
-        pod, kind="Warning", reason=EVENT_FAILED_SCHEDULING, action="Scheduling", note=message
-    )
-    if condition not in pod.status.conditions:
-        yield SetCondition.of(pod, condition)
+def _told(plugin: str, point: str, call: Any) -> Status | None:
+    try:
+        answer = call()
+    except Exception as error:  # as above
+        return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {error!r}',), plugin)
+    return _checked(plugin, point, answer)
+
+
+def _checked(plugin: str, point: str, answer: object) -> Status | None:
+    """The answer as a status of the plugin; None for success."""
+    if answer is None:
+        return None
+    if not isinstance(answer, Status):
+        return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {answer!r} is no Status',), plugin)
+    if answer.code is Code.SUCCESS:
+        return None
+    if answer.rejected or answer.code is Code.SKIP:
+        return Status(answer.code, answer.reasons, plugin)
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {answer.message}',), plugin)
+
+
+def _answer(plugin: str, point: str, method: Any, state: CycleState, pod: PodInfo, node: str) -> _Steps:
+    """What the plugin says, whether at once, step by step or later."""
+    try:
+        answer: Answer = method(state, pod, node)
+        if inspect.isgenerator(answer):
+            answer = yield from answer
+        elif isinstance(answer, Awaitable):
+            outcome = yield Run(plugin, answer)
+            answer = outcome.value if isinstance(outcome, Answered) else Status.error(_words(outcome))
+    except Exception as error:  # as above
+        return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {error!r}',), plugin)
+    return _checked(plugin, point, answer)
+
+
+def _words(outcome: Outcome) -> str:
+    return getattr(outcome, "message", "") or type(outcome).__name__

@@ -1,118 +1,138 @@
-"""Which node a pod goes to: the filters, the scores and the choice among equals.
+"""Which node a pod goes to, or why there is none: a pure function of the pod, the cluster and the profile.
 
-A pure function of the pod, the cluster and the profile. There is no loop over nodes here: plugins answer with
-arrays, and a plugin that raises or answers nonsense fails this one attempt under its name.
+Pods are placed one after the other, each decision on the cluster as the last one left it. There is no loop
+over nodes here: the shape of the pod keeps most answers, and plugins answer with arrays.
 """
 
-import hashlib
-
+import msgspec
 import numpy as np
 
-from longshore.api import Pod
-from longshore.cluster import ClusterState, PodInfo
-from longshore.cluster.state import Bools, Hashes, Ints
-from longshore.framework import MAX_SCORE, Code, Filter, Profile, Status, Verdict, WeightedScore
+from longshore.cluster import ClusterState, OneNode, PodInfo
+from longshore.cluster.arrays import Bools, Ints
+from longshore.engine.attempt import Attempt
+from longshore.engine.diagnosis import Diagnosis
+from longshore.engine.failure import PluginFailure
+from longshore.engine.shapes import Shapes, shape_key
+from longshore.engine.ties import heap_pick, pick
+from longshore.framework import Status
+from longshore.framework.profile import Profile
 
 NO_NODES = "no nodes available to schedule pods"
+# With fewer nodes than this all are examined, whatever the percentage.
+_ALWAYS_EXAMINED = 100
 
 
-def decide(pod: PodInfo, cluster: ClusterState, profile: Profile) -> str | Status:
-    """The name of the best node, or why there is none."""
-    if cluster.node_count == 0:
-        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES,))
-    feasible = _feasible(pod, cluster, profile)
-    if isinstance(feasible, Status):
-        return feasible
-    rows = np.flatnonzero(feasible)
-    if len(rows) > 1:
-        totals = _totals(pod, cluster, profile, feasible)
-        if isinstance(totals, Status):
-            return totals
-        totals = totals[rows]
-        rows = rows[totals == totals.max()]
-    return cluster.node_name(_pick(rows, pod.pod, cluster, profile))
+class Placement(msgspec.Struct, frozen=True):
+    """The chosen node, and what it was chosen from."""
+
+    attempt: Attempt
+    row: int
+    node: str
+    # How many nodes passed, and how many were as good as the chosen one; 0: no scores were needed.
+    feasible: int
+    total: int = 0
+    ties: int = 0
 
 
-def _feasible(pod: PodInfo, cluster: ClusterState, profile: Profile) -> Bools | Status:
-    left = cluster.known.copy()
-    counts: dict[str, int] = {}
-    for plugin in profile.filters:
-        verdict = _verdict(plugin, pod, cluster)
-        if isinstance(verdict, Status):
-            return verdict
-        rejected = left & ~verdict.feasible
-        if not rejected.any():
-            continue
-        for reason, rows in verdict.reasons.items():
-            counts[reason] = counts.get(reason, 0) + int(np.count_nonzero(rows & rejected))
-        left &= verdict.feasible
-        if not left.any():
-            histogram = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items() if number))
-            message = f"0/{cluster.node_count} nodes are available: {histogram}."
-            return Status(Code.UNSCHEDULABLE, (message,), plugin.name)
-    return left
+class Unplaced(msgspec.Struct, frozen=True):
+    """No node will do."""
+
+    attempt: Attempt
+    diagnosis: Diagnosis
 
 
-def _verdict(plugin: Filter, pod: PodInfo, cluster: ClusterState) -> Verdict | Status:
-    try:
-        verdict = plugin.filter(pod, cluster)
-        expected = cluster.known.shape
-        if any(
-            a.shape != expected or a.dtype != np.bool_ for a in (verdict.feasible, *verdict.reasons.values())
-        ):
-            return _error(plugin.name, "filter", "the answer is not one truth value for each row")
-    except Exception as error:  # whatever a plugin does, only this attempt fails
-        return _error(plugin.name, "filter", repr(error))
-    return verdict
+class Chooser:
+    """Decides for one profile. It remembers shapes, and where to go on examining nodes; nothing else."""
 
+    def __init__(self, profile: Profile, cluster: ClusterState) -> None:
+        self.profile = profile
+        self._cluster = cluster
+        self._shapes = Shapes(profile, cluster)
+        self._next_start = 0
 
-def _totals(pod: PodInfo, cluster: ClusterState, profile: Profile, feasible: Bools) -> Ints | Status:
-    totals: Ints = np.zeros(len(feasible), np.int64)
-    for weighted in profile.scores:
-        scores = _scores(weighted, pod, cluster, feasible)
-        if isinstance(scores, Status):
-            return scores
-        totals += scores * weighted.weight
-    return totals
+    def attempt(self, pod: PodInfo, key: bytes | None = None) -> Attempt:
+        """Raises PluginFailure."""
+        return Attempt(self._shapes.find(shape_key(pod.pod) if key is None else key, pod), pod)
 
+    def decide(self, pod: PodInfo, key: bytes | None = None) -> Placement | Unplaced | Status:
+        """The best node, or why there is none; a status if something is wrong."""
+        if self._cluster.node_count == 0:
+            return Status.unresolvable(NO_NODES)
+        try:
+            attempt = self.attempt(pod, key)
+            refusal = attempt.pre_filter()
+            if refusal is not None:
+                return Unplaced(attempt, attempt.diagnose(refusal))
+            nominated = self._nominated(attempt)
+            if nominated is not None:
+                return Placement(attempt, nominated, self._cluster.node_name(nominated), 1)
+            left = attempt.feasible()
+            return self.choose(attempt, self.examined(attempt, left))
+        except PluginFailure as failure:
+            return failure.status
 
-def _scores(weighted: WeightedScore, pod: PodInfo, cluster: ClusterState, feasible: Bools) -> Ints | Status:
-    plugin = weighted.plugin
-    try:
-        scores = plugin.score(pod, cluster)
-        if scores.shape != feasible.shape or scores.dtype != np.int64:
-            return _error(plugin.name, "score", "the answer is not one whole number for each row")
-        # As unsigned numbers the negative ones are too large as well: one comparison does for both ends.
-        if (feasible & (scores.view(np.uint64) > MAX_SCORE)).any():
-            return _error(plugin.name, "score", f"a score is not within 0 and {MAX_SCORE}")
-    except Exception as error:  # as above
-        return _error(plugin.name, "score", repr(error))
-    return scores
+    def _nominated(self, attempt: Attempt) -> int | None:
+        """The row of the node that was promised to the pod, if it fits there: no other is looked at then."""
+        pod = attempt.pod.pod
+        if not pod.status.nominated_node_name and not self._cluster.nominations:
+            return None
+        name = pod.status.nominated_node_name or self._cluster.nominations.node_of(pod.metadata.uid)
+        row = None if name is None else self._cluster.row(name)
+        if row is None or not self._cluster.known[row]:
+            return None
+        if attempt.narrowed is not None and not attempt.narrowed[row]:
+            return None
+        status = attempt.filter_with_nominated(attempt.state, OneNode(self._cluster, row))
+        return row if status is None else None
 
+    def examined(self, attempt: Attempt, left: Bools) -> Bools:
+        """Of the nodes that will do, those found before enough of them were: all, unless configured."""
+        percentage = self.profile.percentage_of_nodes_to_score
+        count = self._cluster.node_count
+        if not percentage or percentage >= 100 or count < _ALWAYS_EXAMINED:
+            return left
+        enough = max(count * percentage // 100, _ALWAYS_EXAMINED)
+        order = self._cluster.tree.order
+        if attempt.narrowed is not None:
+            order = order[attempt.narrowed[order]]
+        order = np.roll(order, -(self._next_start % max(len(order), 1)))
+        places = np.flatnonzero(left[order])
+        seen = len(order)
+        if len(places) > enough:
+            # The search notices that it has enough when it finds one more.
+            seen = int(places[enough])
+            left = np.zeros_like(left)
+            left[order[places[:enough]]] = True
+        self._next_start = (self._next_start + seen) % count
+        return left
 
-def _error(plugin: str, point: str, what: str) -> Status:
-    return Status(Code.ERROR, (f'running "{plugin}" {point} plugin: {what}',), plugin)
+    def choose(self, attempt: Attempt, left: Bools) -> Placement | Unplaced:
+        """The best of the nodes that are left. Raises PluginFailure."""
+        count = attempt.shape.feasible_count
+        if left is not attempt.shape.feasible:
+            count = int(np.count_nonzero(left))
+        if count == 0:
+            return Unplaced(attempt, attempt.diagnose())
+        if count == 1:
+            row = int(left.argmax())
+            return Placement(attempt, row, self._cluster.node_name(row), 1)
+        totals, rows = attempt.totals(left)
+        return self.best(attempt, totals, rows, count)
 
+    def best(self, attempt: Attempt, totals: Ints, rows: Ints | None, count: int) -> Placement:
+        most = totals.max()
+        if self.profile.tie_break == "heap":
+            row, ties = self._top_of_heap(totals, rows), 0
+        else:
+            best = np.flatnonzero(totals == most)
+            tied = best if rows is None else rows[best]
+            row, ties = pick(tied, attempt.pod.pod, self._cluster, self.profile), len(tied)
+        return Placement(attempt, row, self._cluster.node_name(row), count, int(most), ties)
 
-def _pick(rows: Ints, pod: Pod, cluster: ClusterState, profile: Profile) -> int:
-    """One of equally good rows, the same one whatever rows the nodes happen to be in.
-
-    `first` takes the first node by name. `random` gives every pair of pod and node a number that depends on
-    the seed, the pod's UID and the node's name alone, and takes the lowest: evenly spread over many pods,
-    independent of what was decided before, and another node that joins or leaves the tie changes the choice
-    only if it is, or was, the chosen one.
-    """
-    if len(rows) == 1:
-        return int(rows[0])
-    if profile.tie_break == "first":
-        return int(rows[cluster.name_rank[rows].argmin()])
-    identity = f"{profile.seed}/{pod.metadata.uid or pod.key}"
-    salt = int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest(), "little")
-    return int(rows[_mixed(cluster.name_hash[rows] ^ np.uint64(salt)).argmin()])
-
-
-def _mixed(numbers: Hashes) -> Hashes:
-    """Spread the numbers over 64 bits (the last steps of the splitmix64 generator)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
+    def _top_of_heap(self, totals: Ints, rows: Ints | None) -> int:
+        scores: Ints = np.full(len(self._cluster.known), -1, np.int64)
+        scores[slice(None) if rows is None else rows] = totals
+        order = self._cluster.tree.order
+        order = np.roll(order, -(self._next_start % max(len(order), 1)))
+        examined = order[scores[order] >= 0]
+        return heap_pick(examined, scores[examined])

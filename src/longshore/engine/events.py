@@ -1,33 +1,13 @@
-"""What a driver tells the engine: changes of pods and nodes, and how requested effects ended."""
+"""What a driver tells the engine: changes of objects, and how requested effects ended."""
+
+from typing import Any
 
 import msgspec
 
-from longshore.api import Change, Node, Pod
+from longshore.api import Change
+from longshore.framework.effects import Answered, Conflict, Failed, Gone, Outcome, Succeeded
 
-
-class Succeeded(msgspec.Struct, frozen=True, gc=False):
-    """The write has landed."""
-
-
-class Conflict(msgspec.Struct, frozen=True, gc=False):
-    """The API server knows better: someone else has bound the pod, or it is ending. The watch will tell."""
-
-    message: str = ""
-
-
-class Gone(msgspec.Struct, frozen=True, gc=False):
-    """The pod is no more."""
-
-    message: str = ""
-
-
-class Failed(msgspec.Struct, frozen=True, gc=False):
-    """The write has not landed, as far as can be told. It is worth another try after a while."""
-
-    message: str = ""
-
-
-Outcome = Succeeded | Conflict | Gone | Failed
+__all__ = ["Answered", "Conflict", "Done", "Event", "Failed", "Gone", "Outcome", "Succeeded"]
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
@@ -37,4 +17,4 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome
 
 
-Event = Change[Pod] | Change[Node] | Done
+Event = Change[Any] | Done

@@ -1,73 +1,89 @@
-"""The pods that wait for a node.
+"""The pods that wait for a node, and whose turn it is.
 
-A pod is *active* (to be tried, the most important and then the longest waiting first), in *backoff* (to be
-tried when its time has come), *unschedulable* (to be tried when room may have been made), or *in flight*:
-being tried, or its bind is under way. What happens during a flight is not lost: the pod's newest version is
-kept, and room made meanwhile keeps it from being set aside as unschedulable.
+A pod is *active* (to be tried), in *backoff* (to be tried after a while), *unschedulable* (to be tried when
+something happens that may help), *gated* (not to be tried at all) or *in flight* (being tried, or its bind is
+under way). What happens during a flight is not lost: the pod's newest version is kept, and the events are
+judged when it comes back.
 """
 
-import enum
-import heapq
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 
 from longshore.api import Pod
+from longshore.engine.aside import SetAside
+from longshore.engine.backoff import Backoff
+from longshore.engine.clusterevents import pod_updates
+from longshore.engine.entry import NOBODY, Entry, Place, Profiles
+from longshore.engine.flights import Flights
+from longshore.engine.line import Line
+from longshore.engine.wakeups import Verdict, kind_of
+from longshore.framework import Action, ClusterEvent, Code, Resource
 
-FIRST_BACKOFF = 1.0
-MAX_BACKOFF = 10.0
-_DOUBLINGS = 4  # more of them would pass MAX_BACKOFF
+__all__ = ["Entry", "Place", "Profiles", "Queue"]
 
-
-class Place(enum.Enum):
-    ACTIVE = enum.auto()
-    BACKOFF = enum.auto()
-    UNSCHEDULABLE = enum.auto()
-    IN_FLIGHT = enum.auto()
-
-
-@dataclass(eq=False, slots=True)
-class Entry:
-    """A waiting pod in its newest version, and where it waits."""
-
-    pod: Pod
-    # When it came in, or when its last attempt failed.
-    timestamp: float
-    place: Place = Place.ACTIVE
-    failures: int = 0
-    # Number of the heap item that stands for this entry; items with another number are leftovers.
-    ticket: int = 0
-    # How often pods had been woken when its flight began.
-    woken: int = 0
-    # It stopped being ours to schedule during its flight.
-    withdrawn: bool = False
-
-    @property
-    def ready_at(self) -> float:
-        """When its backoff is over."""
-        if not self.failures:
-            return self.timestamp
-        return self.timestamp + min(MAX_BACKOFF, FIRST_BACKOFF * (1 << min(self.failures - 1, _DOUBLINGS)))
+# What metrics call the ways from one place to another.
+_NEW_POD = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD).label
+_FAILED = "ScheduleAttemptFailure"
+_BACKOFF_OVER = "BackoffComplete"
+_TAKEN_EARLY = "PopFromBackoffQ"
+_FORCED = "ForceActivate"
+_OVERDUE = ClusterEvent(Resource.WILDCARD, Action.ALL, custom_label="UnschedulableTimeout")
 
 
 class Queue:
-    def __init__(self) -> None:
+    """`observe` is told each time a pod comes to a place, and why."""
+
+    def __init__(
+        self,
+        profiles: Profiles,
+        *,
+        initial_backoff: float = 1.0,
+        max_backoff: float = 10.0,
+        max_unschedulable_seconds: float = 300.0,
+        observe: Callable[[str, str], None] = lambda _place, _why: None,
+    ) -> None:
+        self._profiles = profiles
+        self._observe = observe
         self._entries: dict[str, Entry] = {}
-        # Insertion order is kept, so waking is as deterministic as all else.
-        self._unschedulable: dict[str, Entry] = {}
-        self._active: list[tuple[int, float, int, Entry]] = []
-        self._backoff: list[tuple[float, int, Entry]] = []
+        self._active = Line()
+        self._backoff = Backoff(initial=initial_backoff, longest=max_backoff)
+        self._aside = SetAside(profiles, longest=max_unschedulable_seconds)
+        self._flights = Flights()
         self._tickets = count(1)
-        self._woken = 0
 
     def find(self, pod: Pod) -> Entry | None:
         """The entry of this very pod, while it is ours to schedule."""
         entry = self._entries.get(pod.key)
-        return entry if entry is not None and not entry.withdrawn and self.holds(pod) else None
+        if entry is None or entry.withdrawn or entry.pod.metadata.uid != pod.metadata.uid:
+            return None
+        return entry
 
     def holds(self, pod: Pod) -> bool:
         """Whether this very pod is here, be it only to end a flight after it was withdrawn."""
         entry = self._entries.get(pod.key)
         return entry is not None and entry.pod.metadata.uid == pod.metadata.uid
+
+    def waiting(self) -> Iterator[Entry]:
+        """All that are not in flight, in the order in which they came."""
+        return (entry for entry in self._entries.values() if entry.place is not Place.IN_FLIGHT)
+
+    def counts(self) -> Mapping[str, int]:
+        """How many pods are in each place but in flight."""
+        found = Counter(entry.place for entry in self._entries.values())
+        return {place.value: found[place] for place in Place if place is not Place.IN_FLIGHT}
+
+    def put(self, pod: Pod, *, now: float) -> None:
+        """The pod waits for a node: it is new, or this is its newest version."""
+        key = pod.key
+        entry = self._entries.get(key)
+        if entry is not None and entry.pod.metadata.uid == pod.metadata.uid:
+            self._renew(entry, pod, now=now)
+            return
+        if entry is not None:
+            self._discard(entry)
+        entry = self._entries[key] = Entry(pod, now, now)
+        self._let_in(entry, _NEW_POD, now=now)
 
     def remove_predecessor(self, pod: Pod) -> None:
         """The pod exists, so one of the same name with another UID no longer does, told or not."""
@@ -75,26 +91,8 @@ class Queue:
         if entry is not None and entry.pod.metadata.uid != pod.metadata.uid:
             self._discard(entry)
 
-    def put(self, pod: Pod, *, now: float) -> None:
-        """The pod waits for a node: it is new, or this is its newest version."""
-        self.remove_predecessor(pod)
-        entry = self._entries.get(pod.key)
-        if entry is None:
-            entry = self._entries[pod.key] = Entry(pod, now)
-            self._activate(entry)
-            return
-        changed = entry.pod.spec != pod.spec or entry.pod.metadata.labels != pod.metadata.labels
-        entry.pod = pod
-        entry.withdrawn = False
-        if changed and entry.place is Place.UNSCHEDULABLE:
-            self._requeue(entry, now=now)
-        elif changed and entry.place is Place.ACTIVE:
-            self._activate(entry)  # its priority may be another one
-        elif changed and entry.place is Place.IN_FLIGHT:
-            entry.woken = -1  # what failed was an older version
-
     def withdraw(self, pod: Pod) -> None:
-        """The pod no longer waits for a node of ours: gone, bound, ended or held back."""
+        """The pod no longer waits for a node of ours: gone, bound, ended or passed to another scheduler."""
         entry = self.find(pod)
         if entry is None:
             return
@@ -104,90 +102,193 @@ class Queue:
             self._discard(entry)
 
     def pop(self) -> Entry | None:
-        """The next pod to try; it is in flight until `settle`, `back_off` or `set_aside`."""
-        while self._active:
-            *_, ticket, entry = heapq.heappop(self._active)
-            if entry.ticket == ticket:
-                entry.place = Place.IN_FLIGHT
-                entry.woken = self._woken
-                return entry
-        return None
+        """The next pod to try; it is in flight until `settle` or `fail`.
+
+        Backoff is for the good of others: when there are none, rejected pods need not sit it out.
+        """
+        entry = self._active.pop()
+        if entry is None:
+            entry = self._backoff.pop_early()
+            if entry is None:
+                return None
+            self._observe("active", _TAKEN_EARLY)
+        entry.place = Place.IN_FLIGHT
+        entry.attempts += 1
+        self._flights.begin(entry)
+        return entry
+
+    def done_scheduling(self, entry: Entry) -> None:
+        """Binding has begun: whatever happens in the cluster now is not what may make it fail."""
+        self._flights.end(entry)
 
     def settle(self, entry: Entry) -> None:
         """The flight is over, and so is the wait."""
         self._discard(entry)
 
-    def back_off(self, entry: Entry, *, now: float) -> None:
-        """The flight failed in a way that time may cure."""
-        if self._landed(entry, now=now):
-            self._push_backoff(entry)
+    def fail(
+        self,
+        entry: Entry,
+        *,
+        now: float,
+        rejectors: frozenset[str] = NOBODY,
+        pending: frozenset[str] = NOBODY,
+    ) -> None:
+        """The attempt came to nothing: these plugins rejected the pod, or else there was an error."""
+        if entry.place is not Place.IN_FLIGHT or self._entries.get(entry.pod.key) is not entry:
+            return
+        if entry.withdrawn:
+            self._discard(entry)
+            return
+        entry.rejectors, entry.pending = rejectors | pending, pending
+        if entry.rejectors:
+            entry.rejections += 1
+            entry.errors = 0
+        else:
+            entry.errors += 1
+        entry.timestamp = now
+        verdict = self._in_hindsight(entry)
+        self._flights.end(entry)
+        if verdict is Verdict.STAY:
+            self._set_aside(entry, _FAILED)
+        else:
+            self._let_in(entry, _FAILED, now=now, at_once=verdict is Verdict.AT_ONCE)
 
-    def set_aside(self, entry: Entry, *, now: float) -> None:
-        """No node has room: wait for some to be made, unless it was made during the flight."""
-        if self._landed(entry, now=now):
-            if entry.woken == self._woken:
-                entry.place = Place.UNSCHEDULABLE
-                self._unschedulable[entry.pod.key] = entry
-            else:
-                self._push_backoff(entry)
+    def event(self, event: ClusterEvent, *, now: float, among: Callable[[Pod], bool] | None = None) -> None:
+        """Something happened in the cluster: wake the pods that it may help; of these, only those `among`."""
+        woken = []
+        for say, entry in self._aside.concerned(event):
+            if among is None or among(entry.pod):
+                verdict = say.verdict(entry.pod, event)
+                if verdict is not Verdict.STAY:
+                    woken.append((entry, verdict))
+        for entry, verdict in woken:
+            self._wake(entry, verdict, event, now=now)
+        self._flights.note(event)
 
-    def wake(self, *, now: float) -> None:
-        """Room may have been made: try the unschedulable pods again, each when its backoff is over."""
-        self._woken += 1
-        waiting = list(self._unschedulable.values())
-        for entry in waiting:
-            self._requeue(entry, now=now)
+    def activate(self, pods: Iterable[Pod], *, now: float) -> None:
+        """Try these again at once, unless they are gated; those in flight when they come back."""
+        for pod in pods:
+            entry = self.find(pod)
+            if entry is None:
+                continue
+            if entry.place is Place.BACKOFF:
+                self._push_active(entry, _FORCED)
+            elif entry.cause is not None:
+                self._let_in(entry, _FORCED, now=now, at_once=True)
+            elif entry in self._flights:
+                forced = ClusterEvent(Resource.WILDCARD, Action.ALL, new=pod, custom_label=_FORCED)
+                self._flights.note(forced)
 
     def flush(self, *, now: float) -> None:
-        """Activate the pods whose backoff is over."""
-        while self._backoff and self._backoff[0][0] <= now:
-            _, ticket, entry = heapq.heappop(self._backoff)
-            if entry.ticket == ticket:
-                self._activate(entry)
+        """Activate the pods whose backoff is over, and wake those that have been set aside for too long."""
+        for entry in self._backoff.over(now=now):
+            self._push_active(entry, _BACKOFF_OVER)
+        overdue = self._aside.overdue(now=now)
+        for entry in overdue:
+            self._wake(entry, Verdict.AFTER_BACKOFF, _OVERDUE, now=now)
+        if overdue:
+            self._flights.note(_OVERDUE)
 
     @property
     def has_active(self) -> bool:
-        while self._active and self._active[0][3].ticket != self._active[0][2]:
-            heapq.heappop(self._active)
-        return bool(self._active)
+        """Whether there is something to pop."""
+        return self._active.first() is not None or self._backoff.has_early
 
     @property
-    def next_ready(self) -> float | None:
-        """When the next backoff is over."""
-        while self._backoff and self._backoff[0][2].ticket != self._backoff[0][1]:
-            heapq.heappop(self._backoff)
-        return self._backoff[0][0] if self._backoff else None
+    def next_due(self) -> float | None:
+        """When there is something to flush."""
+        times = (self._backoff.next_over, self._aside.next_overdue)
+        return min((at for at in times if at is not None), default=None)
 
-    def _landed(self, entry: Entry, *, now: float) -> bool:
-        """End a failed flight; whether the pod still waits."""
-        if self._entries.get(entry.pod.key) is not entry:
-            return False
-        if entry.withdrawn:
-            self._discard(entry)
-            return False
-        entry.failures += 1
-        entry.timestamp = now
-        return True
+    def _renew(self, entry: Entry, pod: Pod, *, now: float) -> None:
+        old = entry.pod
+        entry.renew(pod)
+        if pod is old or (pod.metadata.resource_version == old.metadata.resource_version != ""):
+            return
+        if entry.place is Place.ACTIVE or entry.place is Place.BACKOFF:
+            sort_key = self._profiles.sort_key(pod, entry.timestamp)
+            if sort_key != entry.sort_key:
+                entry.sort_key = sort_key
+                entry.ticket = next(self._tickets)
+                if entry.place is Place.ACTIVE:
+                    self._active.push(sort_key, entry)
+                else:
+                    self._backoff.push(entry)
+        elif entry in self._flights:
+            for event in _own_events(old, pod):
+                self._flights.note(event)
+        elif entry.cause is not None:
+            self._wake_by_own_change(entry, old, now=now)
+
+    def _wake(self, entry: Entry, verdict: Verdict, event: ClusterEvent, *, now: float) -> None:
+        self._aside.remove(entry)
+        self._let_in(entry, event.label, now=now, at_once=verdict is Verdict.AT_ONCE)
+
+    def _wake_by_own_change(self, entry: Entry, old: Pod, *, now: float) -> None:
+        for event in _own_events(old, entry.pod):
+            if entry.cause is None:
+                return
+            verdict = entry.cause.say(event, kind_of(event)).verdict(entry.pod, event)
+            if verdict is not Verdict.STAY:
+                self._let_in(entry, event.label, now=now, at_once=verdict is Verdict.AT_ONCE)
+
+    def _in_hindsight(self, entry: Entry) -> Verdict:
+        """What the events during its flight mean for the pod, now that it is known who rejected it."""
+        if not entry.rejectors or entry not in self._flights:
+            return Verdict.AFTER_BACKOFF
+        cause = self._aside.cause(entry)
+        best = Verdict.STAY
+        for event in self._flights.events(entry):
+            verdict = cause.say(event, kind_of(event)).verdict(entry.pod, event)
+            if verdict is Verdict.AT_ONCE or (verdict is Verdict.AFTER_BACKOFF and not entry.pending):
+                return verdict
+            if verdict is Verdict.AFTER_BACKOFF:
+                best = verdict
+        return best
+
+    def _let_in(self, entry: Entry, why: str, *, now: float, at_once: bool = False) -> None:
+        """To the active pods, or to those in backoff if it has to sit out some; unless it is gated."""
+        refused = self._profiles.pre_enqueue(entry.pod, entry.gated_by)
+        if refused is not None and refused.code is not Code.SUCCESS:
+            entry.gated_by = refused.plugin
+            entry.rejectors |= {refused.plugin}
+            self._set_aside(entry, why)
+            return
+        entry.gated_by = ""
+        if not entry.attempts:
+            entry.added = now
+        self._aside.remove(entry)
+        if at_once or not self._backoff.holds_back(entry, now=now):
+            self._push_active(entry, why)
+        else:
+            entry.place = Place.BACKOFF
+            entry.sort_key = self._profiles.sort_key(entry.pod, entry.timestamp)
+            entry.ticket = next(self._tickets)
+            self._backoff.push(entry)
+            self._observe("backoff", why)
+
+    def _push_active(self, entry: Entry, why: str) -> None:
+        entry.place = Place.ACTIVE
+        entry.sort_key = self._profiles.sort_key(entry.pod, entry.timestamp)
+        entry.ticket = next(self._tickets)
+        self._active.push(entry.sort_key, entry)
+        self._observe("active", why)
+
+    def _set_aside(self, entry: Entry, why: str) -> None:
+        entry.place = Place.GATED if entry.gated_by else Place.UNSCHEDULABLE
+        if entry.cause is None:
+            self._observe(entry.place.value, why)
+        self._aside.remove(entry)
+        self._aside.add(entry)
 
     def _discard(self, entry: Entry) -> None:
         entry.ticket = 0
-        if self._entries.get(entry.pod.key) is entry:
-            del self._entries[entry.pod.key]
-            self._unschedulable.pop(entry.pod.key, None)
+        self._aside.remove(entry)
+        self._flights.end(entry)
+        key = entry.pod.key
+        if self._entries.get(key) is entry:
+            del self._entries[key]
 
-    def _requeue(self, entry: Entry, *, now: float) -> None:
-        self._unschedulable.pop(entry.pod.key, None)
-        if entry.ready_at > now:
-            self._push_backoff(entry)
-        else:
-            self._activate(entry)
 
-    def _activate(self, entry: Entry) -> None:
-        entry.place = Place.ACTIVE
-        entry.ticket = next(self._tickets)
-        heapq.heappush(self._active, (-entry.pod.spec.priority, entry.timestamp, entry.ticket, entry))
-
-    def _push_backoff(self, entry: Entry) -> None:
-        entry.place = Place.BACKOFF
-        entry.ticket = next(self._tickets)
-        heapq.heappush(self._backoff, (entry.ready_at, entry.ticket, entry))
+def _own_events(old: Pod, new: Pod) -> Iterator[ClusterEvent]:
+    return (ClusterEvent(Resource.UNSCHEDULED_POD, action, old, new) for action in pod_updates(old, new))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from longshore.engine.effects import Bind, RecordEvent, Request, SetCondition
+from longshore.engine import Bind, RecordEvent, Request, SetCondition
 from longshore.engine.events import Done, Failed, Outcome, Succeeded
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.recorder import EventRecorder, Happening

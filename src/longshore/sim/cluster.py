@@ -5,23 +5,41 @@ server would answer. It knows no time: when things happen is up to the simulatio
 """
 
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from longshore.api import Change, Node, Pod, PodCondition
-from longshore.engine import Bind, Conflict, Effect, Gone, Outcome, RecordEvent, SetCondition, Succeeded
+from longshore.api.meta import ApiObject
+from longshore.engine import (
+    Bind,
+    Conflict,
+    Effect,
+    Evict,
+    Failed,
+    Gone,
+    Nominate,
+    Outcome,
+    PatchObject,
+    RecordEvent,
+    SetCondition,
+    Succeeded,
+)
 
 _replace = msgspec.structs.replace
-_T = TypeVar("_T", Node, Pod)
+_T = TypeVar("_T", bound=ApiObject)
 
-PodChanges = list[Change[Pod]]
+Changes = list[Change[Any]]
+# When deletion begins there; what counts is only that it has.
+_BEFORE_LONG = "2026-01-01T00:00:00Z"
 
 
 class SimulatedCluster:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
+        # Objects of other kinds, by kind and key.
+        self.others: dict[type[ApiObject], dict[str, ApiObject]] = {}
         # All that people would be told, in order.
         self.events: list[RecordEvent] = []
         self._versions = count(1)
@@ -37,6 +55,23 @@ class SimulatedCluster:
             pod = _replace(pod, spec=_replace(pod.spec, node_name=old.spec.node_name))
         return self._put(self.pods, pod)
 
+    def put(self, thing: ApiObject) -> Change[Any]:
+        """Create the object, or replace the one of this name."""
+        if isinstance(thing, Node):
+            return self.put_node(thing)
+        if isinstance(thing, Pod):
+            return self.put_pod(thing)
+        return self._put(self.others.setdefault(type(thing), {}), thing)
+
+    def delete(self, thing: ApiObject) -> Change[Any] | None:
+        """Delete the object of this kind and name, at once."""
+        if isinstance(thing, Node):
+            return self.delete_node(thing.metadata.name)
+        if isinstance(thing, Pod):
+            return self.delete_pod(thing.key)
+        old = self.others.get(type(thing), {}).pop(thing.key, None)
+        return None if old is None else Change(old, None)
+
     def delete_node(self, name: str) -> Change[Node] | None:
         """Pods bound to it stay, as they do in a real cluster until a controller takes them away."""
         old = self.nodes.pop(name, None)
@@ -47,25 +82,32 @@ class SimulatedCluster:
         old = self.pods.pop(key, None)
         return None if old is None else Change(old, None)
 
-    def set_phase(self, key: str, uid: str, phase: str) -> PodChanges:
+    def set_phase(self, key: str, uid: str, phase: str) -> Changes:
         """What a kubelet reports; nothing when the pod has gone or has ended already."""
         pod = self.pods.get(key)
         if pod is None or pod.metadata.uid != uid or pod.terminal:
             return []
         return [self.put_pod(_replace(pod, status=_replace(pod.status, phase=phase)))]
 
-    def perform(self, effect: Effect) -> tuple[Outcome, PodChanges]:
+    def perform(self, effect: Effect) -> tuple[Outcome, Changes]:
         """Do what the engine asked for: the answer, and what a watch tells because of it."""
         match effect:
             case Bind():
                 return self._bind(effect)
             case SetCondition():
-                return self._set_condition(effect)
+                return self._change_status(effect, effect.condition, effect.nominated_node)
+            case Nominate():
+                return self._change_status(effect, None, effect.node)
+            case Evict():
+                return self._evict(effect)
+            case PatchObject():
+                return self._patch(effect)
             case RecordEvent():
                 self.events.append(effect)
                 return Succeeded(), []
+        return Failed(f"a simulated cluster cannot do {type(effect).__name__}"), []
 
-    def _bind(self, bind: Bind) -> tuple[Outcome, PodChanges]:
+    def _bind(self, bind: Bind) -> tuple[Outcome, Changes]:
         pod = self.pods.get(f"{bind.namespace}/{bind.name}")
         if pod is None:
             return Gone(f'pods "{bind.name}" not found'), []
@@ -81,11 +123,41 @@ class SimulatedCluster:
         bound = _replace(_with_condition(pod, scheduled), spec=_replace(pod.spec, node_name=bind.node))
         return Succeeded(), [self.put_pod(bound)]
 
-    def _set_condition(self, effect: SetCondition) -> tuple[Outcome, PodChanges]:
+    def _find(self, effect: SetCondition | Nominate | Evict) -> Pod | None:
         pod = self.pods.get(f"{effect.namespace}/{effect.name}")
-        if pod is None or pod.metadata.uid != effect.uid:
+        return pod if pod is not None and pod.metadata.uid == effect.uid else None
+
+    def _change_status(
+        self, effect: SetCondition | Nominate, condition: PodCondition | None, nominated: str | None
+    ) -> tuple[Outcome, Changes]:
+        pod = self._find(effect)
+        if pod is None:
             return Gone(f'pods "{effect.name}" not found'), []
-        return Succeeded(), [self.put_pod(_with_condition(pod, effect.condition))]
+        if condition is not None:
+            pod = _with_condition(pod, condition)
+        if nominated is not None:
+            pod = _replace(pod, status=_replace(pod.status, nominated_node_name=nominated))
+        return Succeeded(), [self.put_pod(pod)]
+
+    def _evict(self, effect: Evict) -> tuple[Outcome, Changes]:
+        """The pod is told to stop; when it has, `delete_pod` is for the kubelet, or the simulation, to do."""
+        pod = self._find(effect)
+        if pod is None:
+            return Gone(f'pods "{effect.name}" not found'), []
+        pod = _with_condition(pod, effect.condition)
+        leaving = _replace(pod, metadata=_replace(pod.metadata, deletion_timestamp=_BEFORE_LONG))
+        return Succeeded(), [self.put_pod(leaving)]
+
+    def _patch(self, effect: PatchObject) -> tuple[Outcome, Changes]:
+        key = f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
+        old = self.others.get(effect.kind, {}).get(key)
+        if old is None:
+            return Gone(f'"{key}" not found'), []
+        wanted = effect.patch.get("metadata", {}).get("resourceVersion")
+        if wanted not in (None, old.metadata.resource_version):
+            return Conflict(f'"{key}" has changed since'), []
+        merged = _merged(msgspec.to_builtins(old), effect.patch)
+        return Succeeded(), [self.put(msgspec.convert(merged, effect.kind))]
 
     def _put(self, objects: dict[str, _T], new: _T) -> Change[_T]:
         old = objects.get(new.key)
@@ -99,3 +171,16 @@ class SimulatedCluster:
 def _with_condition(pod: Pod, condition: PodCondition) -> Pod:
     others = tuple(c for c in pod.status.conditions if c.type != condition.type)
     return _replace(pod, status=_replace(pod.status, conditions=(*others, condition)))
+
+
+def _merged(old: Any, patch: Any) -> Any:
+    """A JSON merge patch."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged

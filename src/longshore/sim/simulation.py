@@ -14,7 +14,22 @@ from itertools import count
 import msgspec
 
 from longshore.api import Change, Node, Pod
-from longshore.engine import Bind, Conflict, Done, Engine, Event, Failed, Outcome, Request, Succeeded
+from longshore.api.meta import ApiObject
+from longshore.engine import (
+    Answered,
+    Bind,
+    Conflict,
+    Done,
+    Engine,
+    Event,
+    Evict,
+    Failed,
+    Outcome,
+    Request,
+    Run,
+    Succeeded,
+)
+from longshore.sim.asynchronous import run
 from longshore.sim.cluster import SimulatedCluster
 
 _replace = msgspec.structs.replace
@@ -43,7 +58,8 @@ class Simulation:
 
     A bind lands `bind_latency` seconds after the engine asked for it; its answer comes `answer_latency`
     later, and every change is told by the watch `watch_latency` after it happened, in order. A bound pod is
-    Running after `start_time`, and Succeeded `run_time` later; None means never.
+    Running after `start_time`, and Succeeded `run_time` later; None means never. An evicted pod is gone after
+    `stop_time`. What is to be done for `async def` plugins takes as long as they sleep.
     """
 
     def __init__(
@@ -55,6 +71,7 @@ class Simulation:
         watch_latency: float = 0.0,
         start_time: float | None = 1.0,
         run_time: float | None = None,
+        stop_time: float = 1.0,
         faults: Faults = _NO_FAULTS,
         seed: int = 0,
     ) -> None:
@@ -68,6 +85,7 @@ class Simulation:
         self._watch_latency = watch_latency
         self._start_time = start_time
         self._run_time = run_time
+        self._stop_time = stop_time
         self._faults = faults
         self._random = random.Random(seed)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
@@ -90,14 +108,14 @@ class Simulation:
 
     # What happens to the cluster from outside, now or at a time to come.
 
-    def create(self, *objects: Node | Pod, at: float | None = None) -> None:
+    def create(self, *objects: ApiObject, at: float | None = None) -> None:
         """The objects come into being; one of the same name is replaced."""
         for obj in objects:
             self._schedule(at, partial(self._put, obj))
 
     update = create
 
-    def delete(self, *objects: Node | Pod, at: float | None = None) -> None:
+    def delete(self, *objects: ApiObject, at: float | None = None) -> None:
         """The objects go; it is the name that counts."""
         for obj in objects:
             self._schedule(at, partial(self._delete, obj))
@@ -105,6 +123,8 @@ class Simulation:
     def run(self, *, until: float = math.inf) -> None:
         """Let time pass, until the time given or until nothing more will happen by itself."""
         while (due := self._next_due()) is not None and due <= until:
+            if until == math.inf and not self._agenda and self.engine.settled:
+                break
             self.now = max(self.now, due)
             # All that happens at one time is known before the engine decides.
             while self._agenda and self._agenda[0][0] <= self.now:
@@ -130,17 +150,11 @@ class Simulation:
         else:
             self._tell(event)
 
-    def _put(self, obj: Node | Pod) -> None:
-        if isinstance(obj, Node):
-            self._watch(self.cluster.put_node(obj))
-        else:
-            self._watch(self.cluster.put_pod(obj))
+    def _put(self, obj: ApiObject) -> None:
+        self._watch(self.cluster.put(obj))
 
-    def _delete(self, obj: Node | Pod) -> None:
-        if isinstance(obj, Node):
-            change: Change[Node] | Change[Pod] | None = self.cluster.delete_node(obj.metadata.name)
-        else:
-            change = self.cluster.delete_pod(obj.key)
+    def _delete(self, obj: ApiObject) -> None:
+        change = self.cluster.delete(obj)
         if change is not None:
             self._watch(change)
 
@@ -159,10 +173,29 @@ class Simulation:
         if isinstance(request.effect, Bind):
             self._schedule(self.now + self._bind_latency, partial(self._bind, request.id, request.effect))
             return
+        if isinstance(request.effect, Run):
+            self._run(request.id, request.effect)
+            return
+        if isinstance(request.effect, Evict):
+            self._schedule(self.now + self._stop_time, partial(self._stop, request.effect))
         outcome, changes = self.cluster.perform(request.effect)
         for change in changes:
             self._watch(change)
         self._tell(Done(request.id, outcome))
+
+    def _run(self, number: int, effect: Run) -> None:
+        seconds = 0.0
+        try:
+            value, seconds = run(effect.awaitable)
+            outcome: Outcome = Answered(value)
+        except Exception as error:  # a plugin's failure is its pod's alone
+            outcome = Failed(repr(error))
+        self._schedule(self.now + seconds, partial(self._tell, Done(number, outcome)))
+
+    def _stop(self, evicted: Evict) -> None:
+        pod = self.cluster.pods.get(f"{evicted.namespace}/{evicted.name}")
+        if pod is not None and pod.metadata.uid == evicted.uid:
+            self._delete(pod)
 
     def _bind(self, number: int, bind: Bind) -> None:
         outcome = self._land(bind)

@@ -1,0 +1,58 @@
+"""`longshore conformance`: the engine beside recorded answers of the real kube-scheduler."""
+
+import sys
+
+import click
+
+
+@click.command(
+    "conformance",
+    epilog="Example: longshore conformance tests/data/cases.jsonl.gz tests/data/expected.jsonl.gz",
+)
+@click.argument("cases", type=click.Path())
+@click.argument("expected", type=click.Path())
+@click.option(
+    "--shared", is_flag=True, help="One engine for all cases of a family, each made out of the last."
+)
+@click.option(
+    "--differences",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="How many cases that differ are shown in full.",
+)
+def command(*, cases: str, expected: str, shared: bool, differences: int) -> None:
+    """Compare the engine with what kube-scheduler 1.36.3 answered.
+
+    CASES and EXPECTED are JSON lines, plain or gzipped. Feasible nodes, the rejecting plugin with its code
+    and reasons, every plugin's weighted score, totals and the outcome of preemption have to be the same.
+    Exits with 1 unless all of them are.
+    """
+    from longshore.sim.conformance import examine, read_cases, read_expected
+
+    given, answers = read_cases(cases), read_expected(expected)
+    agreed: dict[str, int] = {}
+    total: dict[str, int] = {}
+    shown = 0
+    with click.progressbar(
+        examine(given, answers, shared=shared),
+        length=len(given),
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+    ) as progress:
+        for case, found in progress:
+            total[case.family] = total.get(case.family, 0) + 1
+            agreed[case.family] = agreed.get(case.family, 0) + (not found)
+            if found and shown < differences:
+                shown += 1
+                click.echo(f"{case.id} differs:")
+                for difference in found:
+                    click.echo(f"  {difference.what}")
+                    click.echo(f"    expected: {difference.expected}")
+                    click.echo(f"    actual:   {difference.actual}")
+    width = max(map(len, total), default=0)
+    for family, number in total.items():
+        click.echo(f"{family:<{width}}  {agreed[family]}/{number}")
+    click.echo(f"agreement: {sum(agreed.values())}/{len(given)}")
+    if sum(agreed.values()) != len(given) or not given:
+        sys.exit(1)

@@ -1,0 +1,132 @@
+"""Asking plugins: every call of a filter or a score goes through here, and nonsense goes no further."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from longshore.cluster import Nodes, OneNode, PodInfo
+from longshore.cluster.arrays import Bools, Ints
+from longshore.engine.failure import PluginFailure
+from longshore.framework import MAX_SCORE, Code, CycleState, Rejection, Status
+from longshore.framework.profile import Slot
+
+_NOT_BOOLS = "the answer is not one truth value for each node"
+_NOT_INTS = "the answer is not one whole number for each node"
+
+
+def rejections(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: Bools) -> list[Rejection]:
+    """The filter's reasons over the nodes; a plain one is asked about those that are `left` only."""
+    if slot.plain:
+        return list(_one_by_one(slot, state, pod, nodes, left))
+    try:
+        found = list(slot.plugin.filter(state, pod, nodes) or ())
+        masks = [mask for r in found for mask in (r.where, r.unresolvable) if not isinstance(mask, bool)]
+        sound = all(mask.dtype == np.bool_ and mask.shape in (left.shape, ()) for mask in masks)
+    except Exception as error:  # whatever a plugin does, only this attempt fails
+        raise PluginFailure(slot.name, "filter", repr(error)) from error
+    if not sound:
+        raise PluginFailure(slot.name, "filter", _NOT_BOOLS)
+    return found
+
+
+def refused(found: Iterable[Rejection], size: int) -> Bools:
+    """Where any of the reasons holds."""
+    bad = np.zeros(size, np.bool_)
+    for rejection in found:
+        bad |= rejection.where
+    return bad
+
+
+def _one_by_one(
+    slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: Bools
+) -> Iterable[Rejection]:
+    """A plain filter's answers, gathered by reason."""
+    cluster, rows = nodes.cluster, nodes.numbers
+    places: dict[str, list[int]] = {}
+    unresolvable = np.zeros(len(left), np.bool_)
+    for place in np.flatnonzero(left).tolist():
+        status = filter_one(slot, state, pod, cluster.one_node(int(rows[place])))
+        if status is None:
+            continue
+        unresolvable[place] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        for reason in status.reasons or (f"node(s) were refused by {slot.name}",):
+            places.setdefault(reason, []).append(place)
+    for reason, where in places.items():
+        mask = np.zeros(len(left), np.bool_)
+        mask[where] = True
+        yield Rejection(reason, mask, mask & unresolvable)
+
+
+def filter_one(slot: Slot, state: CycleState, pod: PodInfo, node: OneNode) -> Status | None:
+    """What a filter of either form says about one node, with the pods imagined on it."""
+    try:
+        if slot.plain:
+            return _plain_status(slot, slot.plugin.filter_node(state, pod, node))
+        nodes = node if slot.counts_pods else node.as_nodes()
+        found = [r for r in slot.plugin.filter(state, pod, nodes) or () if np.all(r.where)]
+    except PluginFailure:
+        raise
+    except Exception as error:  # as above
+        raise PluginFailure(slot.name, "filter", repr(error)) from error
+    if not found:
+        return None
+    unresolvable = any(np.all(rejection.unresolvable) for rejection in found)
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+    return Status(code, tuple(rejection.reason for rejection in found), slot.name)
+
+
+def _plain_status(slot: Slot, answer: object) -> Status | None:
+    match answer:
+        case None:
+            return None
+        case str():
+            return Status(Code.UNSCHEDULABLE, (answer,), slot.name)
+        case Status(code=Code.SUCCESS):
+            return None
+        case Status() if answer.rejected:
+            return Status(answer.code, answer.reasons, slot.name)
+        case Status():
+            raise PluginFailure(slot.name, "filter", answer.message or answer.code.value)
+    raise PluginFailure(slot.name, "filter", f"{answer!r} is neither None, a reason nor a Status")
+
+
+def raw_scores(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
+    """The plugin's scores before normalisation; a single number is the same for all nodes."""
+    try:
+        if slot.plain:
+            one = nodes.cluster.one_node
+            listed = [slot.plugin.score_node(state, pod, one(row)) for row in nodes.numbers.tolist()]
+            scores = np.array(listed, np.int64 if not listed else None)
+        else:
+            scores = slot.plugin.score(state, pod, nodes)
+        if isinstance(scores, int | np.integer):
+            return int(scores)
+        sound = scores.dtype == np.int64 and scores.ndim == 1
+    except Exception as error:  # as above
+        raise PluginFailure(slot.name, "Score", repr(error)) from error
+    if not sound:
+        raise PluginFailure(slot.name, "Score", _NOT_INTS)
+    return scores
+
+
+def final_scores(
+    slot: Slot, state: CycleState, pod: PodInfo, raw: Ints | int, nodes: Nodes, size: int
+) -> Ints | int:
+    """Normalised, if the plugin does that, and within the range."""
+    scores = raw
+    if slot.normalizes:
+        try:
+            full = np.full(size, raw, np.int64) if isinstance(raw, int) else raw
+            scores = slot.plugin.normalize(state, pod, full, nodes)
+        except Exception as error:  # as above
+            raise PluginFailure(slot.name, "NormalizeScore", repr(error)) from error
+    if isinstance(scores, int):
+        good = 0 <= scores <= MAX_SCORE
+    elif scores.shape != (size,) or scores.dtype != np.int64:
+        raise PluginFailure(slot.name, "Score", _NOT_INTS)
+    else:
+        # As unsigned numbers the negative ones are too large as well: one comparison does for both ends.
+        good = not (scores.view(np.uint64) > MAX_SCORE).any() if size else True
+    if not good:
+        raise PluginFailure(slot.name, "Score", f"a score is not within 0 and {MAX_SCORE}")
+    return scores

@@ -1,0 +1,98 @@
+"""Why nodes were refused: for the message on the pod, for preemption, and for whoever asks."""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from longshore.cluster import ClusterState
+from longshore.cluster.arrays import Bools, Ints
+from longshore.framework import Code, Status
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What one plugin refused: masks over all rows, of those that no plugin before it had refused."""
+
+    plugin: str
+    where: Bools
+    reasons: tuple[tuple[str, Bools], ...]
+    unresolvable: Bools
+
+    def status(self, row: int) -> Status:
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if self.unresolvable[row] else Code.UNSCHEDULABLE
+        reasons = tuple(reason for reason, where in self.reasons if where[row])
+        return Status(code, reasons, self.plugin)
+
+
+class Diagnosis:
+    """The refusals of one attempt, in the order of the plugins.
+
+    `absent` is the status of nodes that a PreFilter left out. If a PreFilter refused the pod itself, that is
+    `pre_filter`, and no node was looked at.
+    """
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self.cluster = cluster
+        self.refusals: list[Refusal] = []
+        self.pre_filter: Status | None = None
+        self.absent: Status | None = None
+        self.absent_rows: Bools | None = None
+        # Plugins that have to be asked which events may help.
+        self.rejectors: set[str] = set()
+        self.pending: set[str] = set()
+
+    def refuse(self, refusal: Refusal) -> None:
+        self.refusals.append(refusal)
+        self.rejectors.add(refusal.plugin)
+
+    def leave_out(self, rows: Bools, status: Status) -> None:
+        self.absent_rows, self.absent = rows, status
+
+    def status(self, row: int) -> Status | None:
+        """Why the node of the row was refused; None if it was not."""
+        if self.pre_filter is not None:
+            return self.pre_filter
+        if self.absent_rows is not None and self.absent_rows[row]:
+            return self.absent
+        return next((refusal.status(row) for refusal in self.refusals if refusal.where[row]), None)
+
+    def code(self, row: int) -> Code:
+        status = self.status(row)
+        return Code.SUCCESS if status is None else status.code
+
+    def rows(self, code: Code) -> Ints:
+        """The rows of the nodes that were refused with this code."""
+        known = self.cluster.known
+        if self.pre_filter is not None:
+            return np.flatnonzero(known) if self.pre_filter.code is code else np.zeros(0, np.int64)
+        found = np.zeros(len(known), np.bool_)
+        if self.absent_rows is not None and self.absent is not None and self.absent.code is code:
+            found |= self.absent_rows
+        for refusal in self.refusals:
+            wanted = refusal.unresolvable
+            if code is Code.UNSCHEDULABLE:
+                wanted = refusal.where & ~refusal.unresolvable
+            elif code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                continue
+            found |= wanted
+        return np.flatnonzero(found & known)
+
+    @property
+    def message(self) -> str:
+        """As kube-scheduler puts it: how many nodes were refused for which reason."""
+        head = f"0/{self.cluster.node_count} nodes are available:"
+        if self.pre_filter is not None:
+            return f"{head} {self.pre_filter.message}."
+        counts: dict[str, int] = {}
+        for reason, number in self._reasons():
+            counts[reason] = counts.get(reason, 0) + number
+        histogram = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items() if number))
+        return f"{head} {histogram}." if histogram else head
+
+    def _reasons(self) -> Iterator[tuple[str, int]]:
+        for refusal in self.refusals:
+            for reason, where in refusal.reasons:
+                yield reason, int(np.count_nonzero(where))
+        if self.absent is not None and self.absent_rows is not None:
+            for reason in self.absent.reasons:
+                yield reason, int(np.count_nonzero(self.absent_rows))

@@ -1,0 +1,64 @@
+"""What plugins may do through the engine, besides answering."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from longshore.api import Pod
+from longshore.cluster import ClusterState, OneNode, PodInfo
+from longshore.engine.attempt import Attempt
+from longshore.engine.decision import Chooser
+from longshore.engine.shapes import shape_key
+from longshore.framework import CycleState, Status
+
+if TYPE_CHECKING:
+    from longshore.engine.engine import Engine
+
+
+class EngineHandle:
+    """The `Handle` of one profile's plugins. `chooser` is set when the profile is made of them."""
+
+    chooser: Chooser
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self._last: Attempt | None = None
+
+    @property
+    def cluster(self) -> ClusterState:
+        return self._engine.cluster
+
+    def now(self) -> float:
+        return self._engine.now
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> Status | None:
+        return self._attempt(pod).filter_with_nominated(state, node)
+
+    def looks_at_one_node(self, state: CycleState, pod: PodInfo) -> bool:
+        others = self._attempt(pod).shape.other_filters
+        return all(slot.name in state.skip_filter for slot in others)
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: OneNode) -> Status | None:
+        self._attempt(pod).add_pod(state, added, node)
+        return None
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: OneNode) -> Status | None:
+        self._attempt(pod).remove_pod(state, removed, node)
+        return None
+
+    def waiting_pods(self) -> Mapping[str, str]:
+        return self._engine.waiting_pods()
+
+    def allow(self, uid: str, plugin: str) -> None:
+        self._engine.allow(uid, plugin)
+
+    def reject(self, uid: str, plugin: str, message: str) -> None:
+        self._engine.reject(uid, plugin, message)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        self._engine.activate(pods)
+
+    def _attempt(self, pod: PodInfo) -> Attempt:
+        """Of this pod: asked about many nodes in a row."""
+        if self._last is None or self._last.pod is not pod:
+            self._last = self.chooser.attempt(pod, shape_key(pod.pod))
+        return self._last

@@ -1,0 +1,67 @@
+"""Pods that have their node and wait for a permission."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from longshore.api import Pod
+from longshore.framework import Code, Status
+from longshore.framework.effects import Effect
+
+
+class WaitOnPermit(msgspec.Struct, frozen=True):
+    """Wait until all of these plugins allow it, each for at most its seconds. The engine's own affair."""
+
+    seconds: Mapping[str, float]
+
+
+class BindingBegins(msgspec.Struct, frozen=True):
+    """The pod will be bound unless something breaks: no event can change its mind. Not waited for."""
+
+
+class Together(msgspec.Struct, frozen=True):
+    """Do all of these; answered with `Answered` and their outcomes, in order."""
+
+    effects: tuple[Effect, ...]
+
+
+@dataclass(slots=True)
+class WaitingPod:
+    """A held pod: which plugins still hold it, and until when."""
+
+    pod: Pod
+    node: str
+    since: float
+    # Plugin to the time when its patience ends.
+    until: dict[str, float]
+
+    @property
+    def deadline(self) -> float:
+        return min(self.until.values())
+
+    def allow(self, plugin: str) -> bool:
+        """Whether no plugin holds it any more."""
+        self.until.pop(plugin, None)
+        return not self.until
+
+    def expired(self, now: float) -> Status | None:
+        """The rejection by the plugin whose time is over first, if one is."""
+        plugin = min(self.until, key=self.until.__getitem__)
+        if self.until[plugin] > now:
+            return None
+        waited = self.until[plugin] - self.since
+        message = f"rejected due to timeout after waiting {duration(waited)} at plugin {plugin}"
+        return Status(Code.UNSCHEDULABLE, (message,), plugin)
+
+
+def duration(seconds: float) -> str:
+    """As Go writes a duration: 1h2m3.5s, 10s, 150ms."""
+    if seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    text = f"{rest:g}s"
+    if hours:
+        return f"{hours:.0f}h{minutes:.0f}m{text}"
+    return f"{minutes:.0f}m{text}" if minutes else text
