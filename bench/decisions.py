@@ -1,0 +1,231 @@
+"""Decisions alone, in memory: how many pods a second the engine places, for the workloads of scheduler_perf.
+
+    make bench-decisions                       5,000 nodes, and how cost grows from 1,000 to 20,000
+    .venv/bin/python -m bench.decisions --nodes 5000 --workload basic
+
+The engine is the real one with its default profile: pods come in as watch events, every decision is made on
+the cluster as the last one left it, binds are answered at once and confirmed by the watch. Two rates are
+printed: `decide` counts the time in `advance` (queue, filters, scores, choice, assuming the pod), `engine`
+also that for taking in the pod, the answer and the confirmation. The bar is on `decide`, at 5,000 nodes.
+"""
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from longshore.api import Change, Node, Pod
+from longshore.engine import Bind, Done, Engine, Evict, Succeeded
+from longshore.testing import PodBuilder, node, pod
+
+_ZONES = 10
+_PODS_AT_ONCE = 8
+_UNSCHEDULABLE = 10_000
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`bar`: decisions a second that 5,000 nodes have to reach."""
+
+    name: str
+    bar: int
+    # The measured pods, by number.
+    pods: Callable[[int], Pod]
+    # Pods that are on the nodes before; by number.
+    before: Callable[[int], Pod] | None = None
+    # How many of those for each node, and how many pods are measured at most.
+    density: float = 0.2
+    count: int = 2000
+
+
+def _basic(number: int, *, name: str = "pod") -> PodBuilder:
+    return pod(f"{name}-{number}").requests(cpu="100m", memory="500Mi")
+
+
+def _coloured(number: int, color: str = "blue") -> PodBuilder:
+    return _basic(number).labels(color=color)
+
+
+def _different(number: int) -> Pod:
+    return pod(f"pod-{number}").requests(cpu=f"{100 + number % 97}m", memory=f"{100 + number % 89}Mi")
+
+
+def _mixed_before(number: int) -> Pod:
+    kinds: list[Callable[[int], Pod]] = [_basic, *(w.pods for w in WORKLOADS if w.name in _MIXED)]
+    return kinds[number % len(kinds)](number)
+
+
+_ZONE = "topology.kubernetes.io/zone"
+_HOST = "kubernetes.io/hostname"
+_MIXED = ("affinity", "anti-affinity", "preferred affinity", "preferred anti-affinity", "spreading")
+
+WORKLOADS = [
+    Workload("basic", 20_000, _basic),
+    Workload("different shapes", 3_000, _different, count=1000),
+    Workload(
+        "node affinity", 10_000, lambda n: _basic(n).node_affinity(_ZONE, "In", "zone-1", "zone-2", "zone-3")
+    ),
+    Workload("spreading", 5_000, lambda n: _coloured(n).spread(_ZONE, max_skew=5, color="blue")),
+    Workload(
+        "preferred spreading",
+        5_000,
+        lambda n: _coloured(n).spread(_ZONE, max_skew=5, hard=False, color="blue"),
+    ),
+    Workload("affinity", 2_000, lambda n: _coloured(n).affinity_to(_ZONE, color="blue")),
+    Workload("anti-affinity", 2_000, lambda n: _coloured(n, "green").anti_affinity_to(_HOST, color="green")),
+    Workload(
+        "preferred affinity",
+        2_000,
+        lambda n: _coloured(n, "red").affinity_to(_HOST, preferred=1, color="red"),
+    ),
+    Workload(
+        "preferred anti-affinity",
+        2_000,
+        lambda n: _coloured(n, "yellow").anti_affinity_to(_HOST, preferred=1, color="yellow"),
+    ),
+    Workload("mixed", 2_000, _basic, before=_mixed_before),
+    Workload(
+        "preemption",
+        500,
+        lambda n: pod(f"pod-{n}").requests(cpu="3000m", memory="500Mi").priority(10),
+        before=lambda n: pod(f"before-{n}").requests(cpu="900m", memory="500Mi"),
+        density=4.0,
+        count=1000,
+    ),
+]
+
+
+def _nodes(count: int) -> Iterable[Node]:
+    for number in range(count):
+        yield (
+            node(f"node-{number:05}")
+            .allocatable(cpu="4", memory="32Gi")
+            .labels(**{_ZONE: f"zone-{number % _ZONES}"})
+        )
+
+
+class _Run:
+    """One engine with one workload on it."""
+
+    def __init__(self, workload: Workload, nodes: int) -> None:
+        self._engine = Engine()
+        self._now = 0.0
+        self._pods: dict[str, Pod] = {}
+        self.bound = 0
+        self.deciding = 0.0
+        for each in _nodes(nodes):
+            self._engine.receive(Change(None, each), now=0.0)
+        before = workload.before
+        if before is None:
+            before = lambda n: _basic(n, name="before")  # noqa: E731
+        for number in range(int(nodes * workload.density)):
+            self._place_before(before(number), number, nodes, spread=workload.density >= 1)
+
+    def _place_before(self, each: Pod, number: int, nodes: int, *, spread: bool) -> None:
+        row = number % nodes if spread else number * 7919 % nodes
+        assert isinstance(each, PodBuilder)
+        placed = each.uid(f"before-{number}").on(f"node-{row:05}")
+        self._engine.receive(Change(None, placed), now=0.0)
+        self._pods[placed.metadata.uid] = placed
+
+    def fill_queue(self, pods: list[Pod]) -> None:
+        """Pods that are tried in vain, and then wait."""
+        for each in pods:
+            self._engine.receive(Change(None, each), now=self._now)
+        self._engine.advance(now=self._now)
+        assert self._engine.queue.counts()["unschedulable"] == len(pods)
+
+    def measure(self, pods: list[Pod]) -> float:
+        """Schedule the pods; seconds in all."""
+        gc.collect()
+        gc.freeze()
+        begun = time.process_time()
+        for each in pods:
+            self._pods[each.metadata.uid] = each
+            self._engine.receive(Change(None, each), now=self._now)
+        while (deadline := self._engine.deadline) is not None and self.bound < len(pods):
+            self._now = max(self._now, deadline)
+            self._advance()
+            if self._now > 1000:
+                raise SystemExit(f"only {self.bound} of {len(pods)} pods could be placed")
+        return time.process_time() - begun
+
+    def _advance(self) -> None:
+        start = time.process_time()
+        requests = self._engine.advance(now=self._now, max_cycles=_PODS_AT_ONCE)
+        self.deciding += time.process_time() - start
+        for request in requests:
+            effect = request.effect
+            if isinstance(effect, Bind):
+                self.bound += 1
+                self._engine.receive(Done(request.id, Succeeded()), now=self._now)
+                old = self._pods[effect.uid]
+                assert isinstance(old, PodBuilder)
+                self._engine.receive(Change(old, old.on(effect.node)), now=self._now)
+            elif isinstance(effect, Evict):
+                self._engine.receive(Done(request.id, Succeeded()), now=self._now)
+                self._engine.receive(Change(self._pods.pop(effect.uid), None), now=self._now)
+
+
+def _beside_unschedulable(nodes: int, rounds: int) -> float:
+    """The rate of basic pods while many that fit nowhere wait with a higher priority, to without those."""
+    basic = WORKLOADS[0]
+    rates: dict[bool, float] = {}
+    for beside in (False, True) * rounds:
+        run = _Run(basic, nodes)
+        if beside:
+            run.fill_queue([_hopeless(number) for number in range(_UNSCHEDULABLE)])
+        seconds = run.measure([basic.pods(number) for number in range(basic.count)])
+        rates[beside] = max(rates.get(beside, 0.0), basic.count / seconds)
+    return rates[True] / rates[False]
+
+
+def _hopeless(number: int) -> Pod:
+    return pod(f"hopeless-{number}").requests(cpu="64").priority(1000)
+
+
+def _rates(workload: Workload, nodes: int, rounds: int) -> tuple[float, float]:
+    """The best of some rounds: what else runs on the machine can only make one slower."""
+    deciding, whole = 0.0, 0.0
+    for _ in range(rounds):
+        run = _Run(workload, nodes)
+        pods = [workload.pods(number) for number in range(min(workload.count, nodes // 2))]
+        seconds = run.measure(pods)
+        deciding = max(deciding, len(pods) / run.deciding)
+        whole = max(whole, len(pods) / seconds)
+    return deciding, whole
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, nargs="+", default=[5000, 1000, 20000])
+    parser.add_argument("--workload", choices=[w.name for w in WORKLOADS], action="append")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    missed = []
+    for nodes in options.nodes:
+        print(f"{nodes:,} nodes{'':<18}decide/s   engine/s        bar")
+        for workload in WORKLOADS:
+            if options.workload and workload.name not in options.workload:
+                continue
+            deciding, whole = _rates(workload, nodes, options.rounds)
+            bar = f"{workload.bar:>10,}" if nodes == 5000 else ""
+            print(f"  {workload.name:<26}{deciding:>10,.0f} {whole:>10,.0f} {bar}", flush=True)
+            if nodes == 5000 and deciding < workload.bar:
+                missed.append(workload.name)
+    if not options.workload:
+        ratio = _beside_unschedulable(options.nodes[0], options.rounds)
+        print(f"basic beside {_UNSCHEDULABLE:,} unschedulable pods / without them = {ratio:.2f} (bar 0.80)")
+        if ratio < 0.8:
+            missed.append("beside unschedulable pods")
+    if missed:
+        print(f"below the bar: {', '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+"""The cluster of the throughput benchmark, brought to the same state before every turn.
+
+Each turn begins with empty nodes, fresh pending pods, no events, and an etcd without history: what one side
+leaves behind must not slow down the next.
+"""
+
+import asyncio
+import os
+import time
+from base64 import b64encode
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+import msgspec
+from bench.ceiling import Target
+from bench.workloads import MAX_SKEW, PODS_PER_NODE
+from bench.workloads import pod as pod_object
+
+from longshore.errors import UserError
+from longshore.kube.client import Client
+from longshore.kube.config import load
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.pool import Pool
+from longshore.kube.recorder import EVENTS
+from longshore.kube.resources import PODS
+
+NAMESPACE = "bench"
+EVENTS_WITHIN = 10.0
+_PODS = PODS.path(namespace=NAMESPACE)
+_EVENTS = EVENTS.path(namespace=NAMESPACE)
+_IN_FLIGHT = 48
+_POLL_SECONDS = 0.1
+# The API server ends every request after 60 s; whatever a deletion leaves is deleted by the next.
+_DELETE_SECONDS = 65.0
+_DELETIONS = 10
+_REST_SECONDS = 1.0
+_EVENT_KEYS = f"/registry/events/{NAMESPACE}/".encode()
+# Up to the key that follows all that begin so.
+_ALL_EVENTS = {
+    "key": b64encode(_EVENT_KEYS).decode(),
+    "range_end": b64encode(_EVENT_KEYS[:-1] + b"0").decode(),
+}
+_AT_ONCE = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
+
+
+class _Meta(msgspec.Struct):
+    uid: str
+
+
+class _Made(msgspec.Struct):
+    metadata: _Meta
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta
+    spec: _PodSpec
+
+
+class _PodList(msgspec.Struct):
+    items: list[_Pod]
+
+
+class _Event(msgspec.Struct):
+    reason: str
+    regarding: _Meta
+
+
+class _EventList(msgspec.Struct):
+    items: list[_Event]
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    remaining_item_count: int = 0
+
+
+class _FirstOfMany(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _EtcdHeader(msgspec.Struct):
+    revision: str
+
+
+class _EtcdAnswer(msgspec.Struct):
+    header: _EtcdHeader
+
+
+class Stage:
+    """The pods and events of one turn; `nodes` are the names of the nodes with their zones."""
+
+    def __init__(
+        self, kubeconfig: Path, etcd_folder: Path, *, nodes: dict[str, str], pods: int, workload: str
+    ) -> None:
+        self.pods = pods
+        self._nodes = nodes
+        self._workload = workload
+        self._etcd_folder = etcd_folder
+        connection = load(kubeconfig)
+        self.client = Client(connection)
+        self._pool = Pool(connection, size=_IN_FLIGHT)
+
+    async def __aenter__(self) -> Self:
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._pool.__aexit__(kind, error, trace)
+        await self.client.__aexit__(kind, error, trace)
+
+    async def set_up(self, scheduler_name: str) -> list[Target]:
+        """Create the pods; each comes with a node where a client without a thought may put it."""
+        nodes = list(self._nodes)
+
+        async def create(number: int) -> Target:
+            name = f"pod-{number:05d}"
+            body = pod_object(name, workload=self._workload, scheduler_name=scheduler_name)
+            answer = await self._pool.send("POST", _PODS, msgspec.json.encode(body))
+            if answer.status != 201:
+                raise UserError(f"{name} was not created: {answer.body.decode()}")
+            uid = msgspec.json.decode(answer.body, type=_Made).metadata.uid
+            return Target(NAMESPACE, name, uid, nodes[number % len(nodes)])
+
+        made = await asyncio.gather(*(create(number) for number in range(self.pods)))
+        await asyncio.sleep(_REST_SECONDS)
+        return made
+
+    async def clear(self) -> None:
+        """Delete the pods and the events, and let etcd forget that they ever were."""
+        await self._delete_pods()
+        await self._clean_etcd()
+
+    async def wait_for_events(self, *, last_bind: float) -> tuple[int, float]:
+        """How many pods have a Scheduled event, and the time when that was so.
+
+        Waits until all have one, for as long as a scheduler has time for it.
+        """
+        while True:
+            now = time.perf_counter()
+            overdue = now > last_bind + EVENTS_WITHIN
+            if overdue or await self._count(_EVENTS) >= self.pods:
+                # Among those counted may be others, of pods that did not fit at first.
+                found = await self._pods_with_event()
+                if overdue or found >= self.pods:
+                    return found, now
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def faults(self, made: list[Target], *, constrained: bool) -> list[str]:
+        """What is wrong with where the pods are now; the ceiling heeds no constraints."""
+        body = await self.client.request("GET", _PODS)
+        pods = msgspec.json.decode(body, type=_PodList).items
+        found = []
+        if {pod.metadata.uid for pod in pods} != {target.uid for target in made}:
+            found.append(f"the {len(pods)} pods at the end are not the {len(made)} of the start")
+        per_node = Counter(pod.spec.node_name for pod in pods)
+        if strange := set(per_node) - set(self._nodes):
+            found.append(f"{sum(per_node[node] for node in strange)} pods are on no node of the cluster")
+        node, most = per_node.most_common(1)[0]
+        if most > PODS_PER_NODE:
+            found.append(f"{node} has {most} pods and room for {PODS_PER_NODE}")
+        if constrained and self._workload == "spread":
+            per_zone = Counter(dict.fromkeys(self._nodes.values(), 0))
+            for pod in pods:
+                per_zone[self._nodes.get(pod.spec.node_name, "")] += 1
+            skew = max(per_zone.values()) - min(per_zone.values())
+            if skew > MAX_SKEW:
+                found.append(f"the zones differ by {skew} pods, by {MAX_SKEW} they may")
+        return found
+
+    async def _count(self, path: str) -> int:
+        """Of a whole collection: without a selector, the server tells how many come after the first."""
+        body = await self.client.request("GET", path, params={"limit": "1"})
+        first = msgspec.json.decode(body, type=_FirstOfMany)
+        return len(first.items or ()) + first.metadata.remaining_item_count
+
+    async def _pods_with_event(self) -> int:
+        body = await self.client.request("GET", _EVENTS)
+        events = msgspec.json.decode(body, type=_EventList).items
+        return len({event.regarding.uid for event in events if event.reason == "Scheduled"})
+
+    async def _delete_pods(self) -> None:
+        for _ in range(_DELETIONS):
+            try:
+                await self.client.request("DELETE", _PODS, body=_AT_ONCE, timeout=_DELETE_SECONDS)
+            except (ApiError, ConnectionFailed) as error:
+                reason = str(error)
+            else:
+                reason = "some are left each time"
+            if await self._count(_PODS) == 0:
+                return
+        raise UserError(f"the pods could not be deleted: {reason}")
+
+    async def _clean_etcd(self) -> None:
+        """Delete the events and all history, over etcd's own socket.
+
+        The API server would delete events one by one, of which it keeps no copy that could grow stale, and it
+        lets etcd forget the past every five minutes only.
+        """
+        folder = os.open(self._etcd_folder, os.O_PATH)
+        try:
+            # By this name the path of the socket is shorter than 108 bytes, wherever the folder is.
+            connector = aiohttp.UnixConnector(f"/proc/self/fd/{folder}/etcd.sock")
+            async with aiohttp.ClientSession(
+                "http://etcd", connector=connector, raise_for_status=True
+            ) as etcd:
+                async with etcd.post("/v3/kv/deleterange", json=_ALL_EVENTS) as answer:
+                    revision = msgspec.json.decode(await answer.read(), type=_EtcdAnswer).header.revision
+                async with etcd.post("/v3/kv/compaction", json={"revision": revision, "physical": True}):
+                    pass
+                async with etcd.post("/v3/maintenance/defragment", json={}):
+                    pass
+        finally:
+            os.close(folder)
+        if left := await self._count(_EVENTS):
+            raise UserError(f"{left} events could not be deleted")
