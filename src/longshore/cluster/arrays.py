@@ -7,7 +7,6 @@ Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-Hashes = npt.NDArray[np.uint64]
 
 # Which rows are meant: all of them, some, or a single one. A column indexed by it gives a view, an array of
 # as many elements, or a plain number.

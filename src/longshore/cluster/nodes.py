@@ -81,6 +81,11 @@ class Nodes:
         """cpu and memory, in this order, as scoring sees them: a container that asks for none uses some."""
         return self._pick(self.cluster.nonzero_requested)
 
+    def free(self, resource: str) -> Any:
+        """What is left of a resource such as `cpu`, in thousandths, or `example.com/gpu`."""
+        column = self.cluster.column(resource)
+        return 0 if column is None else self.allocatable[column] - self.requested[column]
+
     def _pick(self, columns: Ints) -> Columns:
         rows = self.rows
         return columns[:, rows] if isinstance(rows, slice) else _Picked(columns, rows)  # type: ignore[arg-type]
@@ -121,6 +126,10 @@ class OneNode(Nodes):
         if node is None:
             raise ValueError(f"row {self.row} has no node")
         return node
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.node.metadata.labels
 
     @property
     def pods(self) -> list[PodInfo]:

@@ -1,8 +1,58 @@
 """Pods that are promised a node: room was made for them there, and they are to be tried on it first."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
+import numpy as np
+
+from longshore.cluster.arrays import Ints
 from longshore.cluster.podinfo import PodInfo
+
+_FIRST_PLACES = 64
+
+
+class Crowd:
+    """What the nominated pods of at least some priority ask for, by node.
+
+    Kept as columns in step with the nominations, since many pods may be tried while many are nominated.
+    """
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        self.places: dict[str, int] = {}
+        self._columns: dict[str, Ints] = {}
+        self._size = _FIRST_PLACES
+        self._free: list[int] = []
+
+    def amounts(self, resource: str) -> Ints | None:
+        """One number for each place; None if none of them asks for it."""
+        return self._columns.get(resource)
+
+    def put(self, node: str, pods: Collection[PodInfo]) -> None:
+        counting = [info for info in pods if info.pod.spec.priority >= self.priority]
+        place = self.places.get(node)
+        if not counting:
+            if place is not None:
+                del self.places[node]
+                self._free.append(place)
+            return
+        if place is None:
+            place = self.places[node] = self._free.pop() if self._free else len(self.places)
+            if place >= self._size:
+                self._grow()
+        for column in self._columns.values():
+            column[place] = 0
+        for info in counting:
+            for resource, amount in info.requests.items():
+                if resource not in self._columns:
+                    self._columns[resource] = np.zeros(self._size, np.int64)
+                self._columns[resource][place] += amount
+
+    def _grow(self) -> None:
+        self._size *= 2
+        self._columns = {
+            resource: np.concatenate([column, np.zeros_like(column)])
+            for resource, column in self._columns.items()
+        }
 
 
 class Nominations:
@@ -12,12 +62,13 @@ class Nominations:
         self._changed = changed
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._nodes: dict[str, str] = {}
+        self._crowds: dict[int, Crowd] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def on(self, node: str) -> Collection[PodInfo]:
-        return self._by_node.get(node, {}).values()
+        return self._by_node.get(node, _NOBODY).values()
 
     def node_of(self, uid: str) -> str | None:
         return self._nodes.get(uid)
@@ -25,13 +76,24 @@ class Nominations:
     def nodes(self) -> Collection[str]:
         return self._by_node.keys()
 
+    def crowd(self, priority: int) -> Crowd:
+        """The nominated pods that a pod of this priority has to leave room for."""
+        crowd = self._crowds.get(priority)
+        if crowd is None:
+            if len(self._crowds) >= _CROWDS:
+                self._crowds.clear()
+            crowd = self._crowds[priority] = Crowd(priority)
+            for node in self._by_node:
+                crowd.put(node, self.on(node))
+        return crowd
+
     def add(self, info: PodInfo, node: str) -> None:
         """The pod is nominated to the node, and to no other any more."""
         uid = info.pod.metadata.uid
         self.remove(uid)
         self._nodes[uid] = node
         self._by_node.setdefault(node, {})[uid] = info
-        self._changed(node)
+        self._tell(node)
 
     def remove(self, uid: str) -> None:
         node = self._nodes.pop(uid, None)
@@ -41,4 +103,14 @@ class Nominations:
         del pods[uid]
         if not pods:
             del self._by_node[node]
+        self._tell(node)
+
+    def _tell(self, node: str) -> None:
+        for crowd in self._crowds.values():
+            crowd.put(node, self.on(node))
         self._changed(node)
+
+
+_NOBODY: Mapping[str, PodInfo] = {}
+# Distinct priorities for which crowds are kept.
+_CROWDS = 8

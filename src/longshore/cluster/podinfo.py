@@ -36,6 +36,10 @@ class PodInfo(msgspec.Struct, frozen=True):
     # sends.
     problem: str = ""
 
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.pod.metadata.labels
+
     def about(self, pod: Pod) -> "PodInfo":
         """The same of another pod, or another version of it, with an equal spec."""
         return PodInfo(pod, self.requests, self.nonzero, self.nonzero_incoming, self.problem)
@@ -72,6 +76,30 @@ class PodInfo(msgspec.Struct, frozen=True):
             _cpu_and_memory(incoming),
             "; ".join(problems),
         )
+
+
+def asks_alike(a: Pod, b: Pod) -> bool:
+    """Whether all that requests are worked out of is equal, so that they need not be worked out again."""
+    mine, yours = a.spec, b.spec
+    return (
+        mine.containers == yours.containers
+        and mine.init_containers == yours.init_containers
+        and mine.overhead == yours.overhead
+        and mine.resources == yours.resources
+        and _granted(a) == _granted(b)
+    )
+
+
+def _granted(pod: Pod) -> tuple[object, ...]:
+    """What its node says of its size; conditions tell only whether the node can follow."""
+    status = pod.status
+    granted = (
+        status.container_statuses,
+        status.init_container_statuses,
+        status.resources,
+        status.allocated_resources,
+    )
+    return (*granted, status.conditions) if any(granted) else ()
 
 
 def _asked(field: str, container: Container, problems: list[str]) -> _Amounts:

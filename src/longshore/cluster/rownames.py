@@ -1,10 +1,8 @@
 """Rows by name: a row belongs to a node's name, and is given to another name when nothing is left in it."""
 
-import hashlib
-
 import numpy as np
 
-from longshore.cluster.arrays import Hashes, Ints
+from longshore.cluster.arrays import Ints
 
 
 class RowNames:
@@ -12,8 +10,6 @@ class RowNames:
         self.names: list[str] = []
         self._rows: dict[str, int] = {}
         self._free: list[int] = []
-        self._hashes: list[int] = []
-        self._hash_column: Hashes | None = None
         self._rank: Ints | None = None
 
     def __len__(self) -> int:
@@ -33,12 +29,9 @@ class RowNames:
         else:
             row = len(self.names)
             self.names.append("")
-            self._hashes.append(0)
         self.names[row] = name
         self._rows[name] = row
-        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-        self._hashes[row] = int.from_bytes(digest, "little")
-        self._rank = self._hash_column = None
+        self._rank = None
         return row
 
     def free(self, row: int) -> None:
@@ -46,13 +39,6 @@ class RowNames:
         self.names[row] = ""
         self._rank = None
         self._free.append(row)
-
-    @property
-    def hashes(self) -> Hashes:
-        """A number for each row that depends on the name alone."""
-        if self._hash_column is None:
-            self._hash_column = np.array(self._hashes, np.uint64)
-        return self._hash_column
 
     @property
     def rank(self) -> Ints:

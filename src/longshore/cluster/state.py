@@ -6,17 +6,15 @@ the node appears. A row is given to another name when neither a node nor a pod i
 depend on the order of rows.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
 from typing import TypeVar
 
-import msgspec
 import numpy as np
 
 from longshore.api import Namespace, Node, Pod
 from longshore.api.meta import ApiObject
-from longshore.cluster.arrays import Bools, Hashes, Ints
+from longshore.cluster.arrays import Bools, Ints
 from longshore.cluster.census import Census
 from longshore.cluster.domains import DomainTable
 from longshore.cluster.images import ImageTable
@@ -25,46 +23,18 @@ from longshore.cluster.labels import LabelColumns
 from longshore.cluster.nodes import Nodes, OneNode
 from longshore.cluster.nodetree import NodeTree
 from longshore.cluster.nominations import Nominations
-from longshore.cluster.podinfo import PodInfo
-from longshore.cluster.ports import HostPort, PortTable, host_ports
+from longshore.cluster.objects import ObjectStore
+from longshore.cluster.placed import Placed
+from longshore.cluster.podinfo import PodInfo, asks_alike
+from longshore.cluster.ports import PortTable
 from longshore.cluster.resources import FIXED_COLUMNS, PODS, allocatable_amounts
 from longshore.cluster.rownames import RowNames
 from longshore.cluster.taints import TaintClasses
-from longshore.cluster.terms import Terms
 
 T = TypeVar("T", bound=ApiObject)
 
 _FIRST_ROWS = 64
 _FIRST_COLUMNS = 8
-# Changes of objects kept for each kind, for those who keep something in step with them.
-_KEPT_CHANGES = 1000
-
-
-class _Placed(msgspec.Struct, frozen=True, gc=False):
-    """A pod that takes room in a row, with the very things that were counted there."""
-
-    info: PodInfo
-    row: int
-    assumed: bool
-    ports: tuple[HostPort, ...]
-    claims: tuple[str, ...]
-    terms: Terms
-
-    def counts_like(self, other: "_Placed") -> bool:
-        """Whether the other one would be counted in the same way."""
-        a, b = self.info, other.info
-        old, new = a.pod.metadata, b.pod.metadata
-        return (
-            self.row == other.row
-            and a.requests == b.requests
-            and a.nonzero == b.nonzero
-            and old.labels == new.labels
-            and (old.deletion_timestamp is None) == (new.deletion_timestamp is None)
-            and a.pod.spec.priority == b.pod.spec.priority
-            and self.ports == other.ports
-            and a.pod.spec.volumes == b.pod.spec.volumes
-            and self.terms == other.terms
-        )
 
 
 class ClusterState:
@@ -83,11 +53,9 @@ class ClusterState:
         self._unschedulable: Bools = np.zeros(_FIRST_ROWS, np.bool_)
         self._rows = RowNames()
         self._nodes: list[Node | None] = []
-        self._placed: dict[str, _Placed] = {}
+        self._placed: dict[str, Placed] = {}
         self._pods_on: list[dict[str, PodInfo]] = []
-        self._objects: dict[type, dict[str, ApiObject]] = {}
-        self._versions: dict[type, int] = {}
-        self._changed: dict[type, deque[str]] = {}
+        self._objects = ObjectStore()
         self._node_count = 0
         self.journal = Journal()
         self.labels = LabelColumns(lambda: ((row, node.metadata.labels) for row, node in self._with_node()))
@@ -139,11 +107,6 @@ class ClusterState:
         return self._unschedulable[: len(self._rows)]
 
     @property
-    def name_hash(self) -> Hashes:
-        """A number for each row that depends on the node's name alone."""
-        return self._rows.hashes
-
-    @property
     def name_rank(self) -> Ints:
         """The place of each row's name among all names in order."""
         return self._rows.rank
@@ -152,9 +115,24 @@ class ClusterState:
     def node_count(self) -> int:
         return self._node_count
 
+    @property
+    def pod_count(self) -> int:
+        """Pods on nodes, those assumed to be there included."""
+        return len(self._placed)
+
+    @property
+    def assumed_count(self) -> int:
+        # Copied in one step: another thread may ask.
+        return sum(placed.assumed for placed in list(self._placed.values()))
+
     def column(self, resource: str) -> int | None:
         """The column of the resource; None when no node offers it and no placed pod asks for it."""
         return self._columns.get(resource)
+
+    @property
+    def resource_names(self) -> list[str]:
+        """The resource of each column."""
+        return list(self._columns)
 
     def all_nodes(self) -> Nodes:
         """All rows; `known` tells which of them have a node."""
@@ -202,22 +180,21 @@ class ClusterState:
 
     def get(self, kind: type[T], key: str) -> T | None:
         """An object of another kind by `namespace/name`, or by its name if it has no namespace."""
-        return self._objects.get(kind, {}).get(key)  # type: ignore[return-value]
+        return self._objects.get(kind, key)
 
     def objects(self, kind: type[T]) -> Collection[T]:
-        return self._objects.get(kind, {}).values()  # type: ignore[return-value]
+        return self._objects.all(kind)
 
     def version(self, kind: type[ApiObject]) -> int:
         """Grows with every change of an object of this kind: for answers that are kept until then.
 
         That of `Node` grows with every change of a node that matters, and when there are more rows.
         """
-        return self._versions.get(kind, 0)
+        return self._objects.version(kind)
 
     def changed_since(self, kind: type[ApiObject], version: int) -> list[str] | None:
         """The keys of the objects that changed after the version; None if that is too long ago to tell."""
-        changed, number = self._changed.get(kind, ()), self.version(kind) - version
-        return [*islice(reversed(changed), number)] if number <= len(changed) else None
+        return self._objects.changed_since(kind, version)
 
     # What changes it.
 
@@ -263,7 +240,12 @@ class ClusterState:
         if pod.terminal or not pod.spec.node_name:
             self.remove_pod(pod)
             return
-        self._place(PodInfo.of(pod), self._row_for(pod.spec.node_name), assumed=False)
+        placed = self._find(pod)
+        if placed is not None and asks_alike(placed.info.pod, pod):
+            info = placed.info.about(pod)
+        else:
+            info = PodInfo.of(pod)
+        self._place(info, self._row_for(pod.spec.node_name), assumed=False)
 
     def remove_pod(self, pod: Pod) -> None:
         """The pod is gone or has ended; a successor of the same name is left alone."""
@@ -289,24 +271,17 @@ class ClusterState:
 
     def put(self, kind: type[T], old: T | None, new: T | None) -> None:
         """An object of another kind is new, has changed, or is gone."""
-        objects = self._objects.setdefault(kind, {})
-        self._versions[kind] = self.version(kind) + 1
-        if (touched := new or old) is not None:
-            self._changed.setdefault(kind, deque(maxlen=_KEPT_CHANGES)).append(touched.key)
-        if new is not None:
-            objects[new.key] = new
-        elif old is not None:
-            objects.pop(old.key, None)
+        self._objects.put(kind, old, new)
         if kind is Namespace and (changed := new or old) is not None:
             self.census.put_namespace(changed.metadata.name, None if new is None else new.metadata.labels)
 
-    def _find(self, pod: Pod) -> _Placed | None:
+    def _find(self, pod: Pod) -> Placed | None:
         placed = self._placed.get(pod.key)
         return placed if placed is not None and placed.info.pod.metadata.uid == pod.metadata.uid else None
 
     def _place(self, info: PodInfo, row: int, *, assumed: bool) -> None:
         pod = info.pod
-        placed = _Placed(info, row, assumed, host_ports(pod), _claims(pod), Terms.of_placed(pod))
+        placed = Placed.of(info, row, assumed=assumed)
         before = self._placed.get(pod.key)
         self._placed[pod.key] = placed
         if before is not None and before.counts_like(placed):
@@ -318,12 +293,12 @@ class ClusterState:
             self._take_out(before)
         self._pods_on[row][pod.key] = info
 
-    def _take_out(self, placed: _Placed) -> None:
+    def _take_out(self, placed: Placed) -> None:
         self._count(placed, -1)
         self._pods_on[placed.row].pop(placed.info.pod.key, None)
         self._free_if_empty(placed.row)
 
-    def _count(self, placed: _Placed, sign: int) -> None:
+    def _count(self, placed: Placed, sign: int) -> None:
         info, row = placed.info, placed.row
         for resource, amount in info.requests.items():
             # Interned first: that may replace the array.
@@ -346,7 +321,7 @@ class ClusterState:
         self.journal.node_changed(row)
 
     def _nodes_differ(self) -> None:
-        self._versions[Node] = self.version(Node) + 1
+        self._objects.touch(Node)
         self.domains.forget()
 
     def _nomination_changed(self, node: str) -> None:
@@ -389,10 +364,3 @@ class ClusterState:
 
 def same_for_scheduling(a: Node, b: Node) -> bool:
     return a.spec == b.spec and a.status == b.status and a.metadata.labels == b.metadata.labels
-
-
-def _claims(pod: Pod) -> tuple[str, ...]:
-    if not pod.spec.volumes:
-        return ()
-    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return tuple(f"{pod.metadata.namespace}/{source.claim_name}" for source in sources if source is not None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from longshore.framework import Handle, Plugin
+from longshore.framework import Factory, Handle, Plugin
 from longshore.plugins.defaultbinder import DefaultBinder
 from longshore.plugins.defaultpreemption import DefaultPreemption
 from longshore.plugins.dynamicresources import DynamicResources
@@ -34,9 +34,6 @@ from longshore.plugins.tainttoleration import TaintToleration
 from longshore.plugins.volumebinding import VolumeBinding
 from longshore.plugins.volumerestrictions import VolumeRestrictions
 from longshore.plugins.volumezone import VolumeZone
-
-# Given the plugin's arguments, or None for the defaults, and what the engine lets it do.
-Factory = Callable[[Any, Handle], Plugin]
 
 
 def _plain(plugin: Callable[[], Plugin]) -> Factory:

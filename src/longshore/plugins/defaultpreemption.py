@@ -7,8 +7,6 @@ node changes, so the next pod of the shape finds most of the work done.
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from longshore.api import Pod, PodDisruptionBudget
 from longshore.api.selectors import InvalidSelector, selects
 from longshore.cluster import OneNode, PodInfo
@@ -23,6 +21,7 @@ from longshore.framework import (
     Status,
     WakeOn,
 )
+from longshore.framework.points import Candidate
 
 NAME = "DefaultPreemption"
 REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -32,16 +31,6 @@ REASON_TERMINATING = "not eligible due to a terminating pod on the nominated nod
 
 # A pod that has not started is taken to start now, later than all others.
 _NOT_STARTED = "~"
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """A node, and what it takes to make room there. The candidate with the lowest cost is the best."""
-
-    node: str
-    victims: tuple[PodInfo, ...]
-    cost: tuple[int, int, int, int]
-    # When the most important of them started; the later the better, should the costs be equal.
-    started: str
 
 
 class _Examined:
@@ -79,8 +68,8 @@ class DefaultPreemption:
             return PostFilterResult(
                 Status.unschedulable(f"preemption: {self._message(failures)}"), nominated=""
             )
-        best = _best(candidates)
-        return PostFilterResult(nominated=best.node, victims=best.victims)
+        chosen = best(candidates)
+        return PostFilterResult(nominated=chosen.node, victims=chosen.victims, candidates=candidates)
 
     def _ineligible(self, pod: PodInfo, statuses: NodeStatuses) -> str:
         if pod.pod.spec.preemption_policy == "Never":
@@ -156,7 +145,7 @@ class DefaultPreemption:
         if not victims:
             return Status.error(f'expected at least one victim pod on node "{node.name}"')
         victims.sort(key=_importance)
-        return _candidate(node.name, victims, violations)
+        return candidate(node.name, victims, violations)
 
     def _not_reprieved(
         self, state: CycleState, pod: PodInfo, node: OneNode, lesser: Iterable[PodInfo]
@@ -228,7 +217,7 @@ def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
         return False
 
 
-def _candidate(node: str, victims: Sequence[PodInfo], violations: int) -> Candidate:
+def candidate(node: str, victims: Sequence[PodInfo], violations: int) -> Candidate:
     """`victims` are in the order of their importance."""
     highest = victims[0].pod.spec.priority
     cost = (
@@ -240,6 +229,6 @@ def _candidate(node: str, victims: Sequence[PodInfo], violations: int) -> Candid
     return Candidate(node, tuple(victims), cost, victims[0].pod.status.start_time or _NOT_STARTED)
 
 
-def _best(candidates: Sequence[Candidate]) -> Candidate:
-    least = min(candidate.cost for candidate in candidates)
-    return max((c for c in candidates if c.cost == least), key=lambda candidate: candidate.started)
+def best(candidates: Sequence[Candidate]) -> Candidate:
+    least = min(c.cost for c in candidates)
+    return max((c for c in candidates if c.cost == least), key=lambda c: c.started)

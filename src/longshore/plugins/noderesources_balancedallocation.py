@@ -4,14 +4,25 @@ The deviation between the used shares of cpu and memory measures it. What counts
 node's balance better or worse.
 """
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from longshore.cluster import Nodes, PodInfo
+from longshore.cluster.kept import Kept
 from longshore.framework import MAX_SCORE, SKIP, CycleState, Scope, Status
 from longshore.framework.configuration.arguments import NodeResourcesBalancedAllocationArgs, ResourceSpec
-from longshore.plugins.noderesources_scoring import Amount, Asked, asked_of, at_most, truncated, uses
+from longshore.plugins.noderesources_scoring import (
+    Amount,
+    Asked,
+    asked_of,
+    at_most,
+    everywhere,
+    not_0,
+    truncated,
+    uses,
+)
 
 NAME = "NodeResourcesBalancedAllocation"
 
@@ -27,22 +38,32 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, *, resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY) -> None:
         self._resources = resources
+        self._before: dict[tuple[str, ...], Kept] = {}
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         # The best node of a pod without requests stays the best: all of its kind would gather there.
         return None if any(amount for *_, amount in self._asked(state, pod)) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Amount:
-        offered: list[Amount] = []
-        before: list[Amount] = []
-        after: list[Amount] = []
-        for _, capacity, used, amount in uses(self._asked(state, pod), nodes, nonzero=False):
-            divisor = capacity + (capacity == 0)
-            offered.append(capacity > 0)
-            before.append(at_most(used, capacity) / divisor)
-            after.append(at_most(used + amount, capacity) / divisor)
-        gain = _balance(offered, after) - _balance(offered, before)
-        return _HALF + (_HALF + gain) // 2
+        asked = self._asked(state, pod)
+        gain = _balance(asked, nodes) - self._balance_before(asked, nodes)
+        # Half of it, rounded down.
+        return _HALF + (_HALF + gain >> 1)
+
+    def _balance_before(self, asked: list[Asked], nodes: Nodes) -> Amount:
+        """Whatever the pod asks for: over all nodes it is worked out for all pods together."""
+        without = [(resource, column, weight, 0) for resource, column, weight, _ in asked]
+        if (
+            not isinstance(nodes.rows, slice)
+            or len(asked) < 2
+            or any(fixed is None for _, fixed, *_ in asked)
+        ):
+            return _balance(without, nodes)
+        key = tuple(resource for resource, *_ in asked)
+        kept = self._before.get(key)
+        if kept is None:
+            kept = self._before[key] = Kept(partial(_balance, without))
+        return kept.of(nodes)
 
     def _asked(self, state: CycleState, pod: PodInfo) -> list[Asked]:
         asked: list[Asked] | None = state.memo.get(NAME)
@@ -51,8 +72,16 @@ class NodeResourcesBalancedAllocation:
         return asked
 
 
-def _balance(offered: list[Amount], shares: list[Amount]) -> Amount:
-    """From MAX_SCORE / 2 to MAX_SCORE, given the used share of each resource, 0 where it is not offered."""
+def _balance(asked: list[Asked], nodes: Nodes) -> Amount:
+    """From MAX_SCORE / 2 to MAX_SCORE: how evenly the resources would be used with the pod on the node."""
+    offered: list[Amount] = []
+    shares: list[Amount] = []
+    for _, capacity, used, amount in uses(asked, nodes, nonzero=False):
+        full = everywhere(capacity)
+        offered.append(full or capacity > 0)
+        shares.append(
+            at_most(used + amount if amount else used, capacity) / (capacity if full else not_0(capacity))
+        )
     if len(shares) < 2:
         return MAX_SCORE
     deviation = _half_difference(offered, shares) if len(shares) == 2 else _deviation(offered, shares)
@@ -61,7 +90,9 @@ def _balance(offered: list[Amount], shares: list[Amount]) -> Amount:
 
 def _half_difference(offered: list[Amount], shares: list[Amount]) -> Amount:
     """The standard deviation of two."""
-    return abs(shares[0] - shares[1]) / 2 * (offered[0] & offered[1])
+    difference = abs(shares[0] - shares[1]) / 2
+    both = offered[0] & offered[1]
+    return difference if both is True else difference * both
 
 
 def _deviation(offered: list[Amount], shares: list[Amount]) -> Amount:

@@ -96,6 +96,9 @@ class NodeResourcesFit:
         )
 
     def _asked(self, pod: PodInfo) -> list[Asked]:
+        if pod.pod.spec.resources is None:
+            cpu, memory = pod.nonzero
+            return asked_of(self._scored, {**pod.requests, "cpu": cpu, "memory": memory})
         # kube-scheduler 1.36 does not look at the requests of the pod as a whole when it scores here.
         bare = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, resources=None))
         by_container = PodInfo.of(bare)

@@ -1,6 +1,6 @@
 """Arithmetic of the scores by resources, the same for the arrays of many nodes and the numbers of one.
 
-It uses operators only, and takes a comparison times a number where one would write a condition.
+What is no operator has a form for each of the two.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,8 +58,10 @@ def weighted_mean(parts: Iterator[Use], rating: Rating) -> Amount:
     total: Amount = 0
     weights: Amount = 0
     for weight, capacity, used, amount in parts:
-        total += weight * rating(capacity, used + amount)
-        weights += weight * (capacity > 0)
+        rated = rating(capacity, used + amount)
+        total += rated if weight == 1 else weight * rated
+        # To divide by one number is much quicker than by an array of them.
+        weights += weight if everywhere(capacity) else weight * (capacity > 0)
     return total // (weights + (weights == 0))
 
 
@@ -75,12 +77,14 @@ def weighted_mean_of_rated(parts: Iterator[Use], rating: Rating) -> Amount:
 
 
 def free_share(capacity: Amount, use: Amount) -> Amount:
-    free = capacity - use
-    return free * (free > 0) * MAX_SCORE // (capacity + (capacity == 0))
+    free = at_least_0(capacity - use)
+    free *= MAX_SCORE
+    free //= not_0(capacity)
+    return free
 
 
 def used_share(capacity: Amount, use: Amount) -> Amount:
-    return at_most(use, capacity) * MAX_SCORE // (capacity + (capacity == 0))
+    return at_most(use, capacity) * MAX_SCORE // not_0(capacity)
 
 
 def shaped(shape: Sequence[ShapePoint]) -> Rating:
@@ -91,8 +95,28 @@ def shaped(shape: Sequence[ShapePoint]) -> Rating:
 
 
 def at_most(amount: Amount, limit: Amount) -> Amount:
-    over = amount - limit
-    return amount - over * (over > 0)
+    if isinstance(amount, np.ndarray):
+        return np.minimum(amount, limit)
+    return limit if amount > limit else amount
+
+
+def at_least_0(amount: Amount) -> Amount:
+    """In place, if it is an array."""
+    if isinstance(amount, np.ndarray):
+        return np.maximum(amount, 0, out=amount)
+    return amount if amount > 0 else 0
+
+
+def everywhere(amount: Amount) -> bool:
+    """No node has 0 of it."""
+    return bool(amount.all() if isinstance(amount, np.ndarray) else amount)
+
+
+def not_0(amount: Amount) -> Amount:
+    """To divide by."""
+    if isinstance(amount, np.ndarray):
+        return amount if amount.all() else np.maximum(amount, 1)
+    return amount or 1
 
 
 def truncated(amount: Amount) -> Amount:

@@ -1,0 +1,34 @@
+"""A column that someone works out of the rows, kept until rows change and then worked out for those alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+from longshore.cluster.nodes import Nodes
+
+# More changed rows than this are worked out together with all others.
+_FEW = 16
+
+
+class Kept:
+    """`work_out` gives one element for each node, or the one of a single node: it uses operators only."""
+
+    def __init__(self, work_out: Callable[[Nodes], Any]) -> None:
+        self._work_out = work_out
+        self._cluster: Any = None
+        self._position = -1
+        self._column: Any = None
+
+    def of(self, nodes: Nodes) -> Any:
+        """The column for all nodes of the cluster. Not to be written to."""
+        journal = nodes.cluster.journal
+        if self._cluster is not nodes.cluster:
+            self._cluster, self._position = nodes.cluster, -1
+        if self._position != journal.position:
+            changed = journal.since(self._position) if self._position >= 0 else None
+            if changed is None or len(changed) > _FEW:
+                self._column = self._work_out(nodes)
+            else:
+                for row in {max(entry, ~entry) for entry in changed}:
+                    self._column[row] = self._work_out(nodes.cluster.one_node(row))
+            self._position = journal.position
+        return self._column
