@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from longshore.api import Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine import Bind, Done, Engine, Event, Request, Succeeded
-from longshore.engine.decision import decide
-from longshore.framework import Profile
-from longshore.plugins import NodeResourcesFit
+from longshore.engine.decision import Chooser, Placement
 from longshore.sim import Faults, SimulatedCluster, Simulation
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 from longshore.testing.strategies import pods
@@ -187,10 +185,8 @@ def test_room_is_respected_nothing_is_bound_twice_and_nothing_is_stranded(
     # All is quiet: the engine's picture is the cluster's, and who still waits fits nowhere.
     fresh = rebuilt(simulation.cluster)
     assert by_name(simulation.engine.cluster) == by_name(fresh)
-    fit = NodeResourcesFit()
+    chooser = Chooser(simulation.engine.profiles["longshore"], fresh)
     for each in simulation.cluster.pods.values():
         waiting = not each.spec.node_name and not each.terminal and each.metadata.deletion_timestamp is None
         if waiting:
-            assert not isinstance(decide(PodInfo.of(each), fresh, Profile("longshore", (fit,), ())), str), (
-                each.key
-            )
+            assert not isinstance(chooser.decide(PodInfo.of(each)), Placement), each.key

@@ -2,10 +2,10 @@
 
 import pytest
 
-from longshore.api import Pod, PodCondition
-from longshore.engine import Bind, Conflict, Gone, SetCondition, Succeeded
+from longshore.api import PersistentVolume, Pod, PodCondition
+from longshore.engine import Bind, Conflict, Evict, Gone, Nominate, PatchObject, SetCondition, Succeeded
 from longshore.sim import SimulatedCluster
-from longshore.testing import node, pod
+from longshore.testing import node, pod, pv
 
 WEB = pod("web")
 BIND = Bind.of(WEB, "n1")
@@ -81,3 +81,48 @@ def test_deleting_what_is_not_there_tells_nothing() -> None:
     assert cluster.delete_node("n1") is None
     cluster.put_node(node("n1"))
     assert cluster.delete_node("n1") is not None
+
+
+def test_a_nomination_is_written_with_a_condition_or_alone_and_taken_away() -> None:
+    cluster = cluster_with(WEB)
+    cluster.perform(SetCondition.of(WEB, PodCondition(type="PodScheduled"), "n1"))
+    assert cluster.pods["default/web"].status.nominated_node_name == "n1"
+    cluster.perform(SetCondition.of(WEB, PodCondition(type="PodScheduled")))
+    assert cluster.pods["default/web"].status.nominated_node_name == "n1"
+    cluster.perform(Nominate.of(WEB, ""))
+    assert cluster.pods["default/web"].status.nominated_node_name == ""
+
+
+def test_an_evicted_pod_is_told_why_and_stays_until_it_has_stopped() -> None:
+    cluster = cluster_with(WEB.on("n1"))
+    why = PodCondition(type="DisruptionTarget", status="True")
+    outcome, (change,) = cluster.perform(Evict.of(WEB, why))
+    assert outcome == Succeeded()
+    assert change.object.metadata.deletion_timestamp is not None
+    assert change.object.status.conditions == (why,)
+    assert "default/web" in cluster.pods
+
+
+def test_a_successor_is_not_evicted() -> None:
+    cluster = cluster_with(WEB.uid("second"))
+    outcome, changes = cluster.perform(Evict.of(WEB, PodCondition(type="DisruptionTarget")))
+    assert (type(outcome), changes) == (Gone, [])
+
+
+def test_a_patch_is_merged_into_the_object() -> None:
+    cluster = SimulatedCluster()
+    cluster.put(pv("disk").labels(a="1", b="2"))
+    patch = {"metadata": {"labels": {"b": None, "c": "3"}}}
+    outcome, (change,) = cluster.perform(PatchObject(PersistentVolume, "", "disk", patch))
+    assert outcome == Succeeded()
+    assert change.object.metadata.labels == {"a": "1", "c": "3"}
+
+
+def test_a_patch_of_an_older_version_is_a_conflict() -> None:
+    cluster = SimulatedCluster()
+    version = cluster.put(pv("disk")).object.metadata.resource_version
+    cluster.put(pv("disk").labels(a="1"))
+    patch = {"metadata": {"resourceVersion": version, "labels": {"a": "2"}}}
+    outcome, changes = cluster.perform(PatchObject(PersistentVolume, "", "disk", patch))
+    assert (type(outcome), changes) == (Conflict, [])
+    assert type(cluster.perform(PatchObject(PersistentVolume, "", "none", {}))[0]) is Gone

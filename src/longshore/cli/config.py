@@ -24,9 +24,10 @@ def command() -> None:
 
 @command.command()
 @click.argument("file", type=click.Path())
+@options.plugins
 @options.output
 @click.pass_context
-def check(context: click.Context, *, file: str, output: str) -> None:
+def check(context: click.Context, *, file: str, plugins: tuple[str, ...], output: str) -> None:
     """Check a KubeSchedulerConfiguration and show its plugins.
 
     Prints the plugins of each profile in the order in which they are called, with the weights of those that
@@ -34,10 +35,11 @@ def check(context: click.Context, *, file: str, output: str) -> None:
 
     Example: longshore config check scheduler.yaml -o json
     """
-    from longshore.framework.configuration import InvalidConfiguration, load
+    from longshore.framework.configuration import InvalidConfiguration
+    from longshore.framework.setup import set_up
 
     try:
-        loaded = load(file, known={})
+        setup = set_up(file, plugins=plugins)
     except InvalidConfiguration as error:
         if output == "json":
             _print_json(valid=False, problems=error.problems, warnings=error.warnings)
@@ -47,15 +49,15 @@ def check(context: click.Context, *, file: str, output: str) -> None:
                 click.echo(f"error: {file}: {problem}", err=True)
         context.exit(1)
     if output == "json":
-        profiles = [_as_json(profile) for profile in loaded.configuration.profiles]
-        _print_json(valid=True, problems=(), warnings=loaded.warnings, profiles=profiles)
+        profiles = [_as_json(profile) for profile in setup.configuration.profiles]
+        _print_json(valid=True, problems=(), warnings=setup.warnings, profiles=profiles)
         return
 
     from rich.console import Console
 
-    _warn(file, loaded.warnings)
+    _warn(file, setup.warnings)
     click.echo(f"{file}: valid")
-    _draw(loaded.configuration, Console(file=sys.stdout, highlight=False))
+    _draw(setup.configuration, Console(file=sys.stdout, highlight=False))
 
 
 def _warn(file: str, warnings: tuple[str, ...]) -> None:

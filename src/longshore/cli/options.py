@@ -10,3 +10,11 @@ output = click.option(
     show_default=True,
     help="Text for people, or JSON for programs.",
 )
+
+plugins = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE.py",
+    help="A file of plugins of your own, or module:attribute. May be repeated.",
+)

@@ -1,8 +1,15 @@
-"""The contract between the engine and its plugins: read `points.py` and you can write one."""
+"""The contract between the engine and its plugins: read `points.py` and you can write one.
+
+@score_plugin
+def fast_disks(pod, node):
+    return MAX_SCORE if node.labels.get("disk") == "ssd" else 0
+"""
 
 from longshore.framework.cyclestate import CycleState
+from longshore.framework.functions import filter_plugin, score_plugin
 from longshore.framework.points import (
     MAX_SCORE,
+    Factory,
     Handle,
     NodeStatuses,
     Plugin,
@@ -21,6 +28,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CycleState",
+    "Factory",
     "Handle",
     "NodeStatuses",
     "Plugin",
@@ -31,4 +39,6 @@ __all__ = [
     "Status",
     "Wait",
     "WakeOn",
+    "filter_plugin",
+    "score_plugin",
 ]

@@ -35,6 +35,7 @@ class SetCondition(msgspec.Struct, frozen=True, gc=False):
     """Write the condition into the pod's status, in place of the one of the same type.
 
     `nominated_node` is written along with it: a name, empty to take it away, None to leave it as it is.
+    `transition`: the pod has no condition of this type and status so far.
     """
 
     namespace: str
@@ -42,11 +43,16 @@ class SetCondition(msgspec.Struct, frozen=True, gc=False):
     uid: str
     condition: PodCondition
     nominated_node: str | None = None
+    transition: bool = True
 
     @classmethod
     def of(cls, pod: Pod, condition: PodCondition, nominated_node: str | None = None) -> "SetCondition":
         meta = pod.metadata
-        return cls(meta.namespace, meta.name, meta.uid, condition, nominated_node)
+        known = any(
+            other.type == condition.type and other.status == condition.status
+            for other in pod.status.conditions
+        )
+        return cls(meta.namespace, meta.name, meta.uid, condition, nominated_node, not known)
 
 
 class Nominate(msgspec.Struct, frozen=True, gc=False):
@@ -109,9 +115,12 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class CallExtender(msgspec.Struct, frozen=True):
-    """POST the body, as JSON, to an HTTP extender. Answered with `Answered` or Failed."""
+    """POST the body, as JSON, to an HTTP extender. Answered with `Answered` or Failed.
 
-    extender: str
+    `extender` is its place among those of the configuration.
+    """
+
+    extender: int
     verb: str
     body: bytes
 

@@ -31,7 +31,7 @@ Filter and Score come in two forms. The vectorised one answers for many nodes at
 """
 
 import enum
-from collections.abc import Awaitable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -68,9 +68,10 @@ class Scope(enum.Enum):
 class Plugin(Protocol):
     """What all plugins have.
 
-    Three more attributes are optional:
+    Four more attributes are optional:
 
     `scope: Scope`                       of its filter and its score; CLUSTER if it is absent
+    `weight: int`                        of its score, where no configuration gives one; 1 if it is absent
     `wakes_on: Sequence[WakeOn]`         events that may cure a rejection by this plugin. If it is absent, any
                                          event may; if it is empty, only a change of the pod itself
     `concerns(self, pod: PodInfo) -> bool`
@@ -168,6 +169,11 @@ class PlainFilter(Plugin, Protocol):
 class NodeStatuses(Protocol):
     """Why each node was refused, as PostFilter sees it."""
 
+    @property
+    def pre_filter(self) -> Status | None:
+        """Why a PreFilter refused the pod itself, if one did: then no node was looked at."""
+        ...
+
     def code(self, row: int) -> Code: ...
 
     def rows(self, code: Code) -> Ints:
@@ -221,16 +227,34 @@ class Handle(Protocol):
         ...
 
 
+# Makes a plugin, given its arguments, or None for the defaults, and what the engine lets it do.
+Factory = Callable[[Any, Handle], Plugin]
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A node, and what it takes to make room there. The candidate with the lowest cost is the best."""
+
+    node: str
+    # The most important ones first.
+    victims: tuple[PodInfo, ...]
+    # The first number is that of violated disruption budgets.
+    cost: tuple[int, int, int, int]
+    # When the most important of them started; the later the better, should the costs be equal.
+    started: str
+
+
 class PostFilterResult(msgspec.Struct, frozen=True):
     """What was found for a pod that fits nowhere.
 
     `nominated`: the node that is to become free for it; empty takes an earlier nomination away, None leaves
-    it as it is. `victims` are evicted.
+    it as it is. `victims` are evicted. `candidates` are all that were found, the nominated node among them:
+    extenders may rule out some.
     """
 
     status: Status | None = None
     nominated: str | None = None
     victims: Sequence[PodInfo] = ()
+    candidates: Sequence[Candidate] = ()
 
 
 class PostFilter(Plugin, Protocol):

@@ -55,16 +55,10 @@ class Slot:
     concerns: Callable[[PodInfo], bool]
     weight: int = 1
     normalizes: bool = False
-
-    @property
-    def local(self) -> bool:
-        """Its answers about a node depend on that node alone, and can be kept until it changes."""
-        return self.scope is not Scope.CLUSTER and not self.plain
-
-    @property
-    def counts_pods(self) -> bool:
-        """Local, and to be asked again when pods come and go. It works on the numbers of a single node."""
-        return self.scope is Scope.PODS and not self.plain
+    # Its answers about a node depend on that node alone, and can be kept until it changes.
+    local: bool = False
+    # Local, and to be asked again when pods come and go. It works on the numbers of a single node.
+    counts_pods: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +125,40 @@ class Profile:
             seed=seed,
         )
 
+    @property
+    def enabled(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
+        """The names of the plugins that are called at each point, in order; those that score with weights."""
+        called: dict[str, Iterable[Any]] = {
+            "preEnqueue": self.pre_enqueue,
+            "queueSort": () if self.queue_sort is None else (self.queue_sort,),
+            "preFilter": self.pre_filters,
+            "filter": self.filters,
+            "postFilter": self.post_filters,
+            "preScore": self.pre_scores,
+            "score": self.scores,
+            "reserve": self.reserves,
+            "permit": self.permits,
+            "preBind": self.pre_binds,
+            "bind": self.binds,
+            "postBind": self.post_binds,
+        }
+        return {
+            point: tuple((plugin.name, plugin.weight if point == "score" else 0) for plugin in plugins)
+            for point, plugins in called.items()
+        }
+
 
 def slot(plugin: Any, *, plain: str, weight: int = 1) -> Slot:
-    vectorised = plain.removesuffix("_node")
+    scope = getattr(plugin, "scope", Scope.CLUSTER)
+    is_plain = not hasattr(plugin, plain.removesuffix("_node"))
     return Slot(
         plugin,
         plugin.name,
-        getattr(plugin, "scope", Scope.CLUSTER),
-        plain=not hasattr(plugin, vectorised),
+        scope,
+        plain=is_plain,
         concerns=getattr(plugin, "concerns", everyone),
         weight=weight,
         normalizes=hasattr(plugin, "normalize"),
+        local=scope is not Scope.CLUSTER and not is_plain,
+        counts_pods=scope is Scope.PODS and not is_plain,
     )

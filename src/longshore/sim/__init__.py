@@ -8,6 +8,7 @@ simulation.bindings    # {"default/web": "n1"}
 """
 
 from longshore.sim.cluster import SimulatedCluster
+from longshore.sim.schedule import Placed, schedule
 from longshore.sim.simulation import Faults, Simulation
 
-__all__ = ["Faults", "SimulatedCluster", "Simulation"]
+__all__ = ["Faults", "Placed", "SimulatedCluster", "Simulation", "schedule"]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from longshore.api import Change, Node, Pod, PodCondition
-from longshore.api.meta import ApiObject
+from longshore.api.meta import ApiObject, kind_of
 from longshore.engine import (
     Bind,
     Conflict,
@@ -61,7 +61,7 @@ class SimulatedCluster:
             return self.put_node(thing)
         if isinstance(thing, Pod):
             return self.put_pod(thing)
-        return self._put(self.others.setdefault(type(thing), {}), thing)
+        return self._put(self.others.setdefault(kind_of(thing), {}), thing)
 
     def delete(self, thing: ApiObject) -> Change[Any] | None:
         """Delete the object of this kind and name, at once."""
@@ -69,7 +69,7 @@ class SimulatedCluster:
             return self.delete_node(thing.metadata.name)
         if isinstance(thing, Pod):
             return self.delete_pod(thing.key)
-        old = self.others.get(type(thing), {}).pop(thing.key, None)
+        old = self.others.get(kind_of(thing), {}).pop(thing.key, None)
         return None if old is None else Change(old, None)
 
     def delete_node(self, name: str) -> Change[Node] | None:

@@ -58,7 +58,7 @@ def parse(text: str, *, source: str, known: Mapping[str, PluginPoints] | None = 
     configuration = read_mapping(content, "", report, lambda fields: _configuration(fields, known or {}))
     if report.problems:
         raise InvalidConfiguration(source, report.problems, report.warnings)
-    return Loaded(configuration, tuple(report.warnings))
+    return Loaded(configuration, tuple(report.warnings), frozenset(report.plugins))
 
 
 def plugin_sources(path: str | Path) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ class Report:
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.warnings: list[str] = []
+        # The plugins that the file enables or disables by name, somewhere.
+        self.plugins: set[str] = set()
 
     def problem(self, path: str, text: str) -> None:
         self.problems.append(f"{path}: {text}")

@@ -115,6 +115,7 @@ def _set(fields: Fields, *, point: str, plugins: Plugins) -> PluginSet:
     def enable(item: Fields) -> None:
         name = item.needed_text("name", "the name of a plugin")
         weight = item.integer("weight", at_least=0)
+        item.report.plugins.add(name)
         if not plugins.check(item, name):
             return
         points = plugins.implements[name]
@@ -132,6 +133,7 @@ def _set(fields: Fields, *, point: str, plugins: Plugins) -> PluginSet:
     def disable(item: Fields) -> str:
         name = item.needed_text("name", 'the name of a plugin, or "*" for all')
         item.integer("weight", at_least=0)
+        item.report.plugins.add(name)
         plugins.check_disabled(item, name)
         return name
 

@@ -80,7 +80,11 @@ class Configuration(Settings):
 
 
 class Loaded(Settings):
-    """A valid configuration, and what its author should know about it, one line each."""
+    """A valid configuration, and what its author should know about it, one line each.
+
+    `plugins` are those that it enables or disables by name, somewhere.
+    """
 
     configuration: Configuration
     warnings: tuple[str, ...] = ()
+    plugins: frozenset[str] = frozenset()

@@ -1,0 +1,10 @@
+"""Pods that ask for it go to nodes with fast disks, as long as there is room."""
+
+from longshore.framework import MAX_SCORE, score_plugin
+
+
+@score_plugin(weight=5)
+def fast_disks(pod, node):
+    if pod.labels.get("disk") != "fast":
+        return 0
+    return MAX_SCORE if node.labels.get("disk") == "ssd" else 0

@@ -1,0 +1,12 @@
+"""Spot instances are for pods that say they can bear it."""
+
+from longshore.framework import filter_plugin
+
+REASON = "node(s) were spot instances"
+
+
+@filter_plugin
+def no_spot(pod, node):
+    if node.labels.get("lifecycle") == "spot" and pod.labels.get("spot") != "ok":
+        return REASON
+    return None

@@ -1,0 +1,12 @@
+"""A pod with the label `rack` goes to the nodes of that rack: the others are not even looked at."""
+
+
+class Racks:
+    name = "Racks"
+
+    def __init__(self, args):
+        self.nodes = args.get("racks", {})
+
+    def pre_filter(self, state, pod, cluster):
+        rack = pod.labels.get("rack")
+        return None if rack is None else self.nodes.get(rack, [])

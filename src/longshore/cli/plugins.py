@@ -1,0 +1,81 @@
+"""`longshore plugins`: which plugins decide, before any scheduler is started."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longshore.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from longshore.framework.profile import Profile
+    from longshore.framework.registry import Registered
+
+
+@click.command("plugins", epilog="Example: longshore plugins --config scheduler.yaml --plugin my_plugin.py")
+@click.option("--config", type=click.Path(), help="A KubeSchedulerConfiguration, instead of the defaults.")
+@options.plugins
+@options.output
+def command(*, config: str | None, plugins: tuple[str, ...], output: str) -> None:
+    """Show which plugins are called at which point.
+
+    In the order in which they are called, with the weights of those that score and where plugins come from
+    that are not Longshore's own.
+    """
+    from longshore.engine import Engine
+    from longshore.framework.setup import set_up
+
+    setup = set_up(config, plugins=plugins)
+    profiles = tuple(Engine(setup.configuration, plugins=setup.plugins).profiles.values())
+    called = {name for profile in profiles for enabled in profile.enabled.values() for name, _ in enabled}
+    idle = [plugin for name, plugin in sorted(setup.plugins.items()) if name not in called]
+    if output == "json":
+        content = {
+            "profiles": [_as_json(profile, setup.plugins) for profile in profiles],
+            "notEnabled": [{"name": plugin.name, "source": plugin.source} for plugin in idle],
+        }
+        click.echo(json.dumps(content, indent=2))
+        return
+
+    from rich.console import Console
+
+    for warning in setup.warnings:
+        click.echo(f"warning: {config}: {warning}", err=True)
+    console = Console(file=sys.stdout, highlight=False)
+    for profile in profiles:
+        _draw(profile, setup.plugins, console)
+    for plugin in idle:
+        click.echo(f"not enabled: {plugin.name} ({plugin.source})")
+
+
+def _as_json(profile: "Profile", own: "Mapping[str, Registered]") -> dict[str, Any]:
+    points = {
+        point: [
+            {"name": name, "source": own[name].source if name in own else "longshore"}
+            | ({"weight": weight} if weight else {})
+            for name, weight in enabled
+        ]
+        for point, enabled in profile.enabled.items()
+    }
+    return {"schedulerName": profile.scheduler_name, "points": points}
+
+
+def _draw(profile: "Profile", own: "Mapping[str, Registered]", console: "Console") -> None:
+    """A line for each plugin at each point."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("point", "plugin", "weight"):
+        table.add_column(heading, justify="right" if heading == "weight" else "left", no_wrap=True)
+    table.add_column("from", overflow="fold")
+    for point, enabled in profile.enabled.items():
+        for place, (name, weight) in enumerate(enabled):
+            source = Text(own[name].source) if name in own else Text("longshore", style="dim")
+            table.add_row("" if place else point, name, str(weight or ""), source)
+    console.print(Text(f"profile {profile.scheduler_name}", style="bold"), table, "", sep="\n")

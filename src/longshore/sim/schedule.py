@@ -1,0 +1,73 @@
+"""Where pods would go, in one line: for tests of plugins, and for a quick question.
+
+schedule(nodes=[node("n1"), node("n2").labels(disk="ssd")], pods=[pod("db")], plugins=[fast_disks])
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from longshore.api import Node, Pod
+from longshore.api.meta import ApiObject
+from longshore.engine import Engine
+from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
+from longshore.framework.registry import register
+from longshore.framework.setup import enable
+from longshore.sim.simulation import Simulation
+
+_DEFAULT_NAMESPACE = "default/"
+# Longer than any plugin can hold a pod in Permit; a pod that goes on failing would be tried for ever.
+_SECONDS = 1000.0
+
+
+class Placed(dict[str, str]):
+    """The node of each pod that was bound: by name, or by `namespace/name` outside of `default`.
+
+    `pending` has the others, each with what its condition says about why.
+    """
+
+    def __init__(self, nodes: Mapping[str, str], pending: Mapping[str, str]) -> None:
+        super().__init__(nodes)
+        self.pending = dict(pending)
+
+
+def schedule(
+    *,
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    plugins: Iterable[Any] = (),
+    args: Mapping[str, Mapping[str, object]] | None = None,
+    others: Iterable[ApiObject] = (),
+) -> Placed:
+    """Bind the pods in virtual time, with the default plugins and these: classes and decorated functions.
+
+    The pods all come at once; those with a node are there before. `args` are the arguments of plugins by
+    name, as `pluginConfig` gives them. `others` are objects of other kinds, such as volumes. Among equally
+    good nodes the first by name is taken.
+    """
+    registered = [register(plugin) for plugin in plugins]
+    configuration = enable(_with_arguments(args or {}), registered)
+    simulation = Simulation(Engine(configuration, plugins={plugin.name: plugin for plugin in registered}))
+    simulation.create(*others, *nodes, *pods)
+    simulation.run(until=_SECONDS)
+    bound = {pod.key: pod.spec.node_name for pod in simulation.cluster.pods.values() if pod.spec.node_name}
+    pending = {key: _why(pod) for key, pod in simulation.cluster.pods.items() if key not in bound}
+    return Placed(_by_name(bound), _by_name(pending))
+
+
+def _with_arguments(args: Mapping[str, Mapping[str, object]]) -> Configuration:
+    configuration = default_configuration()
+    [profile] = configuration.profiles
+    profile = msgspec.structs.replace(profile, args={**profile.args, **args})
+    first = LongshoreSettings(tie_break="first")
+    return msgspec.structs.replace(configuration, profiles=(profile,), longshore=first)
+
+
+def _by_name(found: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(_DEFAULT_NAMESPACE): value for key, value in found.items()}
+
+
+def _why(pod: Pod) -> str:
+    said = (c.message for c in pod.status.conditions if c.type == "PodScheduled")
+    return next(said, "")
