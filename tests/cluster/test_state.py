@@ -194,37 +194,6 @@ def test_absurd_amounts_on_both_sides_neither_overflow_nor_fit() -> None:
     assert offered(cluster, "n1", "memory") < 2**53
 
 
-def test_room_made_grows_exactly_when_room_may_have_been_made() -> None:
-    cluster = ClusterState()
-
-    seen = 0
-
-    def made_room() -> bool:
-        nonlocal seen
-        before, seen = seen, cluster.room_made
-        return seen > before
-
-    cluster.add_node(N1)
-    assert made_room()
-    cluster.add_node(N1)
-    assert not made_room()
-    cluster.assume(PodInfo.of(WEB), "n1")
-    assert not made_room()
-    cluster.add_pod(WEB.on("n1"))
-    assert not made_room()
-    cluster.add_pod(WEB.on("n1").requests(cpu="500m"))
-    assert made_room()
-    cluster.add_node(N1.allocatable(cpu="8"))
-    assert made_room()
-    cluster.add_pod(WEB.on("n1").phase("Succeeded"))
-    assert made_room()
-    cluster.assume(PodInfo.of(WEB), "n1")
-    cluster.forget(WEB)
-    assert made_room()
-    cluster.remove_node("n1")
-    assert not made_room()
-
-
 def test_the_rank_of_names_follows_every_change_of_nodes() -> None:
     cluster = state(node("b"), node("c"), node("a"))
     by_rank = sorted(("a", "b", "c"), key=lambda name: int(cluster.name_rank[cluster.row(name) or 0]))

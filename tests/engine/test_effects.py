@@ -1,6 +1,6 @@
 """Effects as they leave for the API server."""
 
-from longshore.engine.effects import MAX_NOTE, RecordEvent
+from longshore.framework.effects import MAX_NOTE, RecordEvent
 from longshore.testing import pod
 
 

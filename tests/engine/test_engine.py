@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 
 from longshore.api import Change, Node, Pod
@@ -10,7 +11,10 @@ from longshore.engine import Bind, Done, Engine, Failed, RecordEvent, Request, S
 from longshore.testing import PodBuilder, node, pod
 
 N1 = node("n1").allocatable(cpu="4", memory="8Gi")
+N2 = node("n2").allocatable(cpu="8", memory="8Gi")
 WEB = pod("web").requests(cpu="1")
+
+replace = msgspec.structs.replace
 
 
 def engine_with(*objects: Node | Pod) -> Engine:
@@ -73,12 +77,16 @@ def test_the_room_of_a_node_is_respected_while_binds_are_under_way() -> None:
 def test_a_pod_without_room_gets_an_event_and_a_condition() -> None:
     engine = engine_with(N1, node("n2").allocatable(cpu="1", pods="0"), pod("big").requests(cpu="5"))
     requests = engine.advance(now=0.0)
-    message = "0/2 nodes are available: 1 Too many pods, 2 Insufficient cpu."
+    message = (
+        "0/2 nodes are available: 1 Too many pods, 2 Insufficient cpu. "
+        "no new claims to deallocate, "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
     assert events(requests) == [("Warning", "FailedScheduling", "Scheduling", message)]
     (condition,) = [r.effect.condition for r in requests if isinstance(r.effect, SetCondition)]
     assert (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
     assert condition.message == message
-    assert engine.deadline is None
+    assert engine.settled
 
 
 def test_a_cluster_without_nodes() -> None:
@@ -88,13 +96,22 @@ def test_a_cluster_without_nodes() -> None:
     assert bound(engine.advance(now=5.0)) == {"web": "n1"}
 
 
-def test_a_condition_that_the_pod_carries_is_not_written_again() -> None:
+def test_a_condition_tells_which_version_of_the_pod_it_is_about() -> None:
     big = pod("big").requests(cpu="5")
-    engine = engine_with(N1, big)
+    engine = engine_with(N1, replace(big, metadata=replace(big.metadata, generation=7)))
+    (condition,) = [r.effect.condition for r in engine.advance(now=0.0) if isinstance(r.effect, SetCondition)]
+    assert condition.observed_generation == 7
+
+
+def test_a_condition_that_the_pod_carries_is_not_written_again() -> None:
+    small = pod("small").requests(cpu="1").on("n1")
+    full: list[Node | Pod] = [N1, pod("old").requests(cpu="3").on("n1"), small]
+    big = pod("big").requests(cpu="4")
+    engine = engine_with(*full, big)
     (message,) = conditions(engine.advance(now=0.0))
     told = big.condition("PodScheduled", "False", reason="Unschedulable", message=message)
     engine.receive(Change(big, told), now=0.1)
-    engine.receive(Change(N1, N1.labels(a="b")), now=5.0)
+    engine.receive(Change(small, None), now=5.0)
     requests = engine.advance(now=5.0)
     assert len(events(requests)) == 1
     assert conditions(requests) == []
@@ -106,8 +123,11 @@ def test_a_condition_with_another_message_is_written() -> None:
     (message,) = conditions(engine.advance(now=0.0))
     told = big.condition("PodScheduled", "False", reason="Unschedulable", message=message)
     engine.receive(Change(big, told), now=0.1)
-    add(engine, node("n2"), now=5.0)
-    assert conditions(engine.advance(now=5.0)) == ["0/2 nodes are available: 2 Insufficient cpu."]
+    add(engine, N2.taint("dedicated"), now=5.0)
+    (message,) = conditions(engine.advance(now=5.0))
+    assert message.startswith(
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). "
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,13 +195,19 @@ def test_a_pod_without_room_is_tried_again_when_room_is_made(change: Change[Pod]
     }
 
 
-def test_room_made_right_after_a_failure_is_used_when_the_backoff_is_over() -> None:
+def test_room_made_right_after_a_failure_is_used_at_once_if_nothing_else_is_to_be_tried() -> None:
     engine = engine_with(*FULL)
     engine.advance(now=0.0)
     engine.receive(Change(OLD, None), now=0.25)
-    assert engine.advance(now=0.25) == []
-    assert engine.deadline == 1.0
-    assert bound(engine.advance(now=1.0)) == {"web": "n1"}
+    assert bound(engine.advance(now=0.25)) == {"web": "n1"}
+
+
+def test_room_made_right_after_a_failure_goes_to_pods_that_have_not_failed() -> None:
+    engine = engine_with(*FULL)
+    engine.advance(now=0.0)
+    add(engine, pod("new").requests(cpu="1"), now=0.25)
+    engine.receive(Change(OLD, None), now=0.25)
+    assert bound(engine.advance(now=0.25)) == {"new": "n1"}
 
 
 def test_what_makes_no_room_wakes_nobody() -> None:
@@ -189,7 +215,9 @@ def test_what_makes_no_room_wakes_nobody() -> None:
     engine.advance(now=0.0)
     add(engine, pod("other").scheduler("x").on("n1"), now=5.0)
     engine.receive(Change(SMALL, SMALL), now=5.0)
-    assert engine.deadline is None
+    engine.receive(Change(SMALL, SMALL.labels(disk="ssd")), now=5.0)
+    assert engine.settled
+    assert engine.advance(now=5.0) == []
 
 
 def test_a_pod_with_a_bad_quantity_is_told_what_is_wrong_and_tried_again_when_it_changed() -> None:
@@ -202,14 +230,18 @@ def test_a_pod_with_a_bad_quantity_is_told_what_is_wrong_and_tried_again_when_it
     assert condition.message.startswith(
         "spec.containers[main].resources.requests.cpu: 'lots' is not a quantity"
     )
-    assert engine.deadline is None
+    assert engine.queue.counts()["unschedulable"] == 1
+    add(engine, node("n2"), now=1.0)
+    engine.receive(Change(bad, bad.condition("PodScheduled", "False")), now=1.0)
+    assert engine.queue.counts()["unschedulable"] == 1
     engine.receive(Change(bad, bad.requests(cpu="1")), now=5.0)
     assert bound(engine.advance(now=5.0)) == {"bad": "n1"}
 
 
 def test_a_node_with_a_bad_quantity_gets_no_pod_that_needs_it() -> None:
     engine = engine_with(N1.allocatable(cpu="???"), WEB)
-    assert conditions(engine.advance(now=0.0)) == ["0/1 nodes are available: 1 Insufficient cpu."]
+    (message,) = conditions(engine.advance(now=0.0))
+    assert message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
 
 
 def test_unknown_and_repeated_answers_and_empty_changes_are_passed_over() -> None:

@@ -8,7 +8,7 @@ from hypothesis import find, given
 from longshore.cluster import PodInfo
 from longshore.cluster.resources import allocatable_amounts
 from longshore.testing import NodeBuilder, PodBuilder
-from longshore.testing.strategies import nodes, pods
+from longshore.testing.strategies import choosy_pods, nodes, pods, varied_nodes
 
 
 @given(pods(), nodes())
@@ -21,6 +21,12 @@ def test_pods_come_in_all_shapes() -> None:
     assert find(pods(), lambda pod: len(pod.spec.containers) > 2)
     assert find(pods(), lambda pod: any(c.restart_policy == "Always" for c in pod.spec.init_containers))
     assert find(pods(), lambda pod: pod.spec.resources is not None and "cpu" in pod.spec.resources.requests)
+
+
+def test_choosy_pods_have_demands_and_varied_nodes_differ() -> None:
+    assert find(choosy_pods(), lambda pod: bool(pod.spec.topology_spread_constraints))
+    assert find(choosy_pods(), lambda pod: bool(pod.spec.affinity and pod.spec.affinity.pod_anti_affinity))
+    assert find(varied_nodes(), lambda node: node.spec.unschedulable and bool(node.spec.taints))
 
 
 def test_builders_do_without_hypothesis() -> None:

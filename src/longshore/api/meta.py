@@ -29,7 +29,8 @@ class ObjectMeta(ApiStruct):
     resource_version: str = ""
     labels: dict[str, str] = {}
     deletion_timestamp: str | None = None
-    # Pods that arrive as protobuf have none: no scheduler reads them, and memory counts at 100,000 pods.
+    # Pods that arrive as protobuf have theirs only if extenders are to get them: no plugin reads them, and
+    # memory counts at 100,000 pods.
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None
@@ -49,6 +50,11 @@ class ApiObject(ApiStruct):
         """`namespace/name`, or the name alone of an object without a namespace."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def kind_of(thing: ApiObject) -> type[ApiObject]:
+    """The kind of the object, also if it was made by a builder, which is a class of its own."""
+    return next(each for each in type(thing).__mro__ if ApiObject in each.__bases__)
 
 
 T_co = TypeVar("T_co", covariant=True)

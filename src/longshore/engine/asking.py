@@ -1,17 +1,50 @@
 """Asking plugins: every call of a filter or a score goes through here, and nonsense goes no further."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from longshore.cluster import Nodes, OneNode, PodInfo
+from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.engine.failure import PluginFailure
 from longshore.framework import MAX_SCORE, Code, CycleState, Rejection, Status
 from longshore.framework.profile import Slot
 
 _NOT_BOOLS = "the answer is not one truth value for each node"
+OUT_OF_RANGE = f"a score is not within 0 and {MAX_SCORE}"
 _NOT_INTS = "the answer is not one whole number for each node"
+
+
+def pre_filter(
+    plugin: Any, state: CycleState, pod: PodInfo, cluster: ClusterState
+) -> Status | frozenset[str] | None:
+    """A status, or the names that the plugin narrows the nodes down to."""
+    try:
+        answer = plugin.pre_filter(state, pod, cluster)
+        if answer is None or isinstance(answer, Status):
+            return answer
+        names = frozenset(answer)
+    except Exception as error:  # whatever a plugin does, only this attempt fails
+        raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
+    if isinstance(answer, str):
+        # Else it would be taken for the names of its letters.
+        raise PluginFailure(plugin.name, "PreFilter", f"{answer!r} is neither names of nodes nor a Status")
+    return names
+
+
+def declines_to_score(plugin: Any, state: CycleState, pod: PodInfo, nodes: Nodes) -> bool:
+    """Ask PreScore, and whether the score of the plugin need not be asked."""
+    try:
+        status = plugin.pre_score(state, pod, nodes)
+        if status is None or status.code is Code.SUCCESS:
+            return False
+        if status.code is Code.SKIP:
+            return True
+        what = status.message or status.code.value
+    except Exception as error:  # as above
+        what = repr(error)
+    raise PluginFailure(plugin.name, "PreScore", what)
 
 
 def rejections(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: Bools) -> list[Rejection]:
@@ -22,7 +55,7 @@ def rejections(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: 
         found = list(slot.plugin.filter(state, pod, nodes) or ())
         masks = [mask for r in found for mask in (r.where, r.unresolvable) if not isinstance(mask, bool)]
         sound = all(mask.dtype == np.bool_ and mask.shape in (left.shape, ()) for mask in masks)
-    except Exception as error:  # whatever a plugin does, only this attempt fails
+    except Exception as error:  # as above
         raise PluginFailure(slot.name, "filter", repr(error)) from error
     if not sound:
         raise PluginFailure(slot.name, "filter", _NOT_BOOLS)
@@ -63,16 +96,21 @@ def filter_one(slot: Slot, state: CycleState, pod: PodInfo, node: OneNode) -> St
         if slot.plain:
             return _plain_status(slot, slot.plugin.filter_node(state, pod, node))
         nodes = node if slot.counts_pods else node.as_nodes()
-        found = [r for r in slot.plugin.filter(state, pod, nodes) or () if np.all(r.where)]
+        found = [r for r in slot.plugin.filter(state, pod, nodes) or () if _holds(r.where)]
     except PluginFailure:
         raise
     except Exception as error:  # as above
         raise PluginFailure(slot.name, "filter", repr(error)) from error
     if not found:
         return None
-    unresolvable = any(np.all(rejection.unresolvable) for rejection in found)
+    unresolvable = any(_holds(rejection.unresolvable) for rejection in found)
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
     return Status(code, tuple(rejection.reason for rejection in found), slot.name)
+
+
+def _holds(mask: Bools | bool) -> bool:
+    """Of a single node: a mask of one element, or the truth itself."""
+    return bool(mask.all() if isinstance(mask, np.ndarray) else mask)
 
 
 def _plain_status(slot: Slot, answer: object) -> Status | None:
@@ -120,13 +158,20 @@ def final_scores(
             scores = slot.plugin.normalize(state, pod, full, nodes)
         except Exception as error:  # as above
             raise PluginFailure(slot.name, "NormalizeScore", repr(error)) from error
-    if isinstance(scores, int):
-        good = 0 <= scores <= MAX_SCORE
-    elif scores.shape != (size,) or scores.dtype != np.int64:
-        raise PluginFailure(slot.name, "Score", _NOT_INTS)
-    else:
-        # As unsigned numbers the negative ones are too large as well: one comparison does for both ends.
-        good = not (scores.view(np.uint64) > MAX_SCORE).any() if size else True
-    if not good:
-        raise PluginFailure(slot.name, "Score", f"a score is not within 0 and {MAX_SCORE}")
+    if not isinstance(scores, int):
+        check_size(slot, scores, size)
+    if not within_range(scores):
+        raise PluginFailure(slot.name, "Score", OUT_OF_RANGE)
     return scores
+
+
+def check_size(slot: Slot, scores: Ints, size: int) -> None:
+    if not isinstance(scores, np.ndarray) or scores.shape != (size,) or scores.dtype != np.int64:
+        raise PluginFailure(slot.name, "Score", _NOT_INTS)
+
+
+def within_range(scores: Ints | int) -> bool:
+    if isinstance(scores, int):
+        return 0 <= scores <= MAX_SCORE
+    # As unsigned numbers the negative ones are too large as well: one comparison does for both ends.
+    return not len(scores) or bool(scores.view(np.uint64).max() <= MAX_SCORE)

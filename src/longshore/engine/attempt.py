@@ -4,18 +4,26 @@ The quick way uses what the shape knows and asks only the plugins that look at m
 thorough way asks every plugin in its order, for whoever wants to know why: `diagnose` and `score_table`.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
+from longshore.cluster.crowded import CrowdedNodes
 from longshore.cluster.nodes import SelectedNodes
-from longshore.engine.asking import filter_one, final_scores, raw_scores, refused, rejections
+from longshore.engine.asking import (
+    declines_to_score,
+    filter_one,
+    final_scores,
+    pre_filter,
+    raw_scores,
+    refused,
+    rejections,
+)
 from longshore.engine.diagnosis import Diagnosis, Refusal
 from longshore.engine.failure import PluginFailure
-from longshore.engine.shapes import Shape
+from longshore.engine.shapes import REFUSED, Shape
 from longshore.framework import Code, CycleState, Status
 from longshore.framework.profile import Profile, Slot
 
@@ -36,6 +44,11 @@ class Attempt:
         # The rows that PreFilters narrowed the nodes down to, and the names of those that did.
         self.narrowed: Bools | None = None
         self.narrowed_by: list[str] = []
+        # What `totals` was told besides what the shape knows: scores that are the same for all nodes, others,
+        # and the rows that those are for.
+        self.constant: Sequence[tuple[Slot, int]] = ()
+        self.varied: Sequence[tuple[Slot, Ints]] = ()
+        self.rows: Ints | None = None
 
     # PreFilter.
 
@@ -46,7 +59,7 @@ class Attempt:
         for plugin, known in self.shape.pre_filters:
             outcome = known
             if outcome is None:
-                outcome = self._ask_pre_filter(plugin)
+                outcome = pre_filter(plugin, self.state, self.pod, self.cluster)
             if outcome is None:
                 continue
             if not isinstance(outcome, Status):
@@ -62,21 +75,12 @@ class Attempt:
             elif outcome.rejected:
                 refusal = Status(outcome.code, outcome.reasons, plugin.name)
             elif outcome.code is not Code.SUCCESS:
-                raise PluginFailure(plugin.name, "PreFilter", outcome.message)
+                raise PluginFailure(plugin.name, "PreFilter", outcome.message or outcome.code.value)
         if names is not None:
             rows = (self.cluster.row(name) for name in names)
             self.narrowed = np.zeros(len(self.cluster.known), np.bool_)
             self.narrowed[[row for row in rows if row is not None]] = True
         return refusal
-
-    def _ask_pre_filter(self, plugin: Any) -> Any:
-        try:
-            outcome = plugin.pre_filter(self.state, self.pod, self.cluster)
-            if outcome is not None and not isinstance(outcome, Status):
-                outcome = frozenset(outcome)
-        except Exception as error:  # whatever a plugin does, only this attempt fails
-            raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
-        return outcome
 
     def _unsatisfied(self) -> str:
         by = sorted(self.narrowed_by)
@@ -159,7 +163,7 @@ class Attempt:
                 continue
             try:
                 status = getattr(plugin, method)(state, self.pod, other, node)
-            except Exception as error:  # as above
+            except Exception as error:  # whatever a plugin does, only this attempt fails
                 raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
             if status is not None and status.code is not Code.SUCCESS:
                 raise PluginFailure(plugin.name, "PreFilter", status.message)
@@ -190,18 +194,38 @@ class Attempt:
         return diagnosis
 
     def _refuse(self, diagnosis: Diagnosis, slot: Slot, nodes: Nodes, left: Bools) -> None:
-        found = rejections(slot, self.state, self.pod, nodes, left)
-        bad = refused(found, len(left)) & left
+        """Ask one filter about the nodes, and take those out of `left` that it refuses."""
+        asked = left[nodes.rows]
+        found = rejections(slot, self.state, self.pod, nodes, asked)
+        bad = refused(found, len(asked)) & asked
         if not bad.any():
             return
-        unresolvable = np.zeros(len(left), np.bool_)
+        unresolvable = np.zeros(len(asked), np.bool_)
         for rejection in found:
             unresolvable |= rejection.where & np.asarray(rejection.unresolvable)
-        reasons = tuple((r.reason, bad & r.where) for r in found)
-        diagnosis.refuse(Refusal(slot.name, bad, reasons, unresolvable & bad))
-        left &= ~bad
+
+        def spread(mask: Bools) -> Bools:
+            """Over all rows."""
+            if isinstance(nodes.rows, slice):
+                return mask
+            full = np.zeros(len(left), np.bool_)
+            full[nodes.rows] = mask
+            return full
+
+        reasons = tuple((r.reason, spread(bad & r.where)) for r in found)
+        diagnosis.refuse(Refusal(slot.name, spread(bad), reasons, spread(unresolvable & bad)))
+        left[nodes.rows] &= ~bad
 
     def _refuse_beside_nominated(self, diagnosis: Diagnosis, left: Bools) -> None:
+        """What comes first counts: a node that is too full with the nominated pods is refused for that."""
+        if not self.cluster.nominations:
+            return
+        if self.looks_at_one_node:
+            crowded = CrowdedNodes(self.cluster, self.pod)
+            for slot in self.profile.filters:
+                if slot.name not in self.state.skip_filter and len(crowded):
+                    self._refuse(diagnosis, slot, crowded, left)
+            return
         for name in self.cluster.nominations.nodes():
             row = self.cluster.row(name)
             if row is None or not left[row]:
@@ -215,19 +239,17 @@ class Attempt:
                 diagnosis.refuse(Refusal(status.plugin, only, reasons, unresolvable))
                 left[row] = False
 
+    @property
+    def looks_at_one_node(self) -> bool:
+        """Whether all filters that have a say look at one node at a time."""
+        return all(slot.name in self.state.skip_filter for slot in self.shape.other_filters)
+
     # Score.
 
     def pre_score(self, nodes: Nodes) -> None:
         for plugin in self.shape.pre_scores:
-            try:
-                status = plugin.pre_score(self.state, self.pod, nodes)
-            except Exception as error:  # as above
-                raise PluginFailure(plugin.name, "PreScore", repr(error)) from error
-            if status is None or status.code is Code.SUCCESS:
-                continue
-            if status.code is not Code.SKIP:
-                raise PluginFailure(plugin.name, "PreScore", status.message)
-            self.state.skip_score = self.state.skip_score | {plugin.name}
+            if declines_to_score(plugin, self.state, self.pod, nodes):
+                self.state.skip_score = self.state.skip_score | {plugin.name}
 
     def totals(self, left: Bools) -> tuple[Ints, Ints | None]:
         """The total score by row, REFUSED or less where the pod cannot go, the quick way.
@@ -238,29 +260,32 @@ class Attempt:
         shape.refresh()
         nodes = SelectedNodes(self.cluster, left)
         self.pre_score(nodes)
-        more: list[Ints] = []
-        size = -1
+        constant: list[tuple[Slot, int]] = []
+        varied: list[tuple[Slot, Ints]] = []
+        self.constant, self.varied = constant, varied
         for slot in shape.other_scores:
             if slot.name in state.skip_score:
                 continue
             raw = raw_scores(slot, state, pod, nodes)
-            if isinstance(raw, int) and not slot.normalizes:
-                final_scores(slot, state, pod, raw, nodes, 0)
-                continue
-            size = len(nodes)
+            size = len(nodes) if slot.normalizes or not isinstance(raw, int) else 0
             scores = final_scores(slot, state, pod, raw, nodes, size)
-            if not isinstance(scores, int):
-                more.append(scores * slot.weight)
-        if not more and shape.raw_is_even:
-            return (shape.ranked if left is shape.feasible else np.where(left, shape.base, -1)), None
-        rows = np.asarray(nodes.rows)
-        totals = shape.base[rows]
-        for scores in more:
-            totals += scores
-        if not shape.raw_is_even:
-            for slot in shape.normalized_scores:
-                raw = shape.raw[slot.name][rows]
-                totals += final_scores(slot, state, pod, raw, nodes, len(rows)) * slot.weight
+            if isinstance(scores, int):
+                constant.append((slot, scores))
+            else:
+                varied.append((slot, scores))
+        if not varied and shape.raw_is_even:
+            return (shape.ranked if left is shape.feasible else np.where(left, shape.ranked, REFUSED)), None
+        rows = self.rows = np.asarray(nodes.rows)
+        for kept in shape.raw:
+            if not kept.even:
+                scores = final_scores(kept.slot, state, pod, kept.of(rows), nodes, len(rows))
+                if isinstance(scores, int):
+                    constant.append((kept.slot, scores))
+                else:
+                    varied.append((kept.slot, scores))
+        totals = shape.ranked[rows]
+        for slot, numbers in varied:
+            totals += numbers if slot.weight == 1 else numbers * slot.weight
         return totals, rows
 
     def score_table(self, left: Bools) -> Mapping[str, Ints]:

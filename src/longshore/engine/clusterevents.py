@@ -16,6 +16,7 @@ from longshore.api import (
 )
 from longshore.api.meta import ApiObject
 from longshore.cluster import PodInfo
+from longshore.cluster.podinfo import asks_alike
 from longshore.framework import Action, ClusterEvent, Resource
 
 _RESOURCES: dict[type, Resource] = {
@@ -90,24 +91,7 @@ def _conditions(node: Node) -> dict[str, str]:
 
 
 def _asks_for_less(old: Pod, new: Pod) -> bool:
-    if _sizes(old) == _sizes(new):
+    if asks_alike(old, new):
         return False
     asked = PodInfo.of(new).requests
     return any(asked.get(resource, 0) < amount for resource, amount in PodInfo.of(old).requests.items())
-
-
-def _sizes(pod: Pod) -> tuple[object, ...]:
-    """All that a pod's requests are worked out of. Conditions tell only whether its node can follow."""
-    spec, status = pod.spec, pod.status
-    followed = status.container_statuses or status.init_container_statuses or status.resources
-    return (
-        spec.containers,
-        spec.init_containers,
-        spec.overhead,
-        spec.resources,
-        status.container_statuses,
-        status.init_container_statuses,
-        status.resources,
-        status.allocated_resources,
-        status.conditions if followed else (),
-    )

@@ -14,11 +14,16 @@ import msgspec
 
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.decision import Chooser, Placement, Unplaced
+from longshore.engine.extenders import Extenders
+from longshore.engine.observing import Observer, Result, Unobserved
+from longshore.engine.postfilter import way_out
 from longshore.engine.preemption import evict
+from longshore.engine.profiles import UNREADABLE, WITHOUT_NODES
 from longshore.engine.queue import Entry
+from longshore.engine.records import Records
 from longshore.engine.telling import bound, failed
-from longshore.engine.waiting import BindingBegins, Together, WaitOnPermit
-from longshore.framework import Code, CycleState, PostFilterResult, Status, Wait
+from longshore.engine.waiting import BindingBegins, BindThrough, Consult, Together, WaitOnPermit
+from longshore.framework import Code, CycleState, Status, Wait
 from longshore.framework.effects import (
     Answered,
     Bind,
@@ -54,13 +59,19 @@ class Fate(msgspec.Struct, frozen=True):
     # The plugins that refused the pod, and those of them that wait for something in particular.
     rejectors: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
+    # What metrics call it.
+    result: Result = "unschedulable"
 
 
-_BOUND = Fate(Ending.BOUND)
-_DROPPED = Fate(Ending.DROPPED)
-_RETRIED = Fate(Ending.RETRIED)
+_BOUND = Fate(Ending.BOUND, result="scheduled")
+_DROPPED = Fate(Ending.DROPPED, result="error")
+_RETRIED = Fate(Ending.RETRIED, result="error")
+# Nothing is wrong but that there are no nodes.
+_NO_NODES = Fate(Ending.SET_ASIDE, frozenset({WITHOUT_NODES}))
 
-Step = Effect | WaitOnPermit | Together | BindingBegins
+_LOOK_AHEAD = "PreBindPreFlight"
+
+Step = Effect | WaitOnPermit | Together | BindingBegins | Consult | BindThrough
 Cycle = Generator[Step, Outcome, Fate]
 _Steps = Generator[Step, Outcome, Status | None]
 
@@ -68,35 +79,52 @@ _Steps = Generator[Step, Outcome, Status | None]
 class Cycles:
     """Makes the cycles of one profile."""
 
-    def __init__(self, chooser: Chooser, cluster: ClusterState) -> None:
+    def __init__(
+        self, chooser: Chooser, cluster: ClusterState, records: Records, extenders: Extenders | None = None
+    ) -> None:
         self._chooser = chooser
+        self._records = records
         self._profile = chooser.profile
         self._cluster = cluster
+        self._extenders = extenders
+        self.observer: Observer = Unobserved()
         self._binds_itself = bool(self._profile.binds) and isinstance(self._profile.binds[0], DefaultBinder)
 
     def run(self, entry: Entry, pod: PodInfo, key: bytes) -> Cycle:
         """Decide, bind, and tell people. `entry` holds the newest version of the pod throughout."""
         if pod.problem:
             # Nothing but another version of the pod can cure it.
+            self._records.failed(entry.pod, self._profile, pod.problem)
             yield from failed(entry.pod, Status.error(pod.problem))
-            return Fate(Ending.SET_ASIDE, frozenset({"PodInfo"}))
-        decision = self._chooser.decide(pod, key)
+            return Fate(Ending.SET_ASIDE, frozenset({UNREADABLE}), result="error")
+        if self._extenders is None:
+            decision = self._chooser.decide(pod, key)
+        else:
+            decision = yield from self._extenders.decide(pod, key)
         if isinstance(decision, Placement):
+            self.observer.decided(entry, decision)
+            self._records.placed(entry.pod, decision)
             return (yield from self._place(entry, pod, decision))
         if isinstance(decision, Unplaced):
             return (yield from self._look_further(entry, pod, decision))
+        self.observer.decided(entry, decision)
+        self._records.failed(entry.pod, self._profile, decision.message)
         yield from failed(entry.pod, decision, nominated_node="")
         self._cluster.nominations.remove(pod.pod.metadata.uid)
-        return _RETRIED
+        return _NO_NODES if decision.rejected else _RETRIED
 
     # No node will do.
 
     def _look_further(self, entry: Entry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
         diagnosis = unplaced.diagnosis
-        result = self._post_filter(unplaced, pod)
+        result = way_out(self._profile.post_filters, unplaced, pod, asked=self.observer.post_filtered)
+        if self._extenders is not None and result.candidates:
+            result = yield from self._extenders.preempt(pod, result)
+        self.observer.decided(entry, unplaced)
         message = diagnosis.message
         if result.status is not None and result.status.message:
             message += f" {result.status.message}"
+        self._records.unplaced(entry.pod, unplaced, message, result)
         nominated = result.nominated
         if nominated:
             self._cluster.nominations.add(pod, nominated)
@@ -105,30 +133,13 @@ class Cycles:
         yield from failed(entry.pod, Status.unschedulable(message), nominated_node=nominated)
         fate = Fate(Ending.SET_ASIDE, frozenset(diagnosis.rejectors), frozenset(diagnosis.pending))
         if nominated and result.victims:
+            self.observer.preempted(len(result.victims))
             evicted = yield from evict(
                 result.victims, pod, nominated, self._cluster, self._profile.scheduler_name
             )
             if not evicted:
                 return Fate(Ending.ACTIVATED)
         return fate
-
-    def _post_filter(self, unplaced: Unplaced, pod: PodInfo) -> PostFilterResult:
-        """The first plugin that finds a way out; else what the last one said that said anything."""
-        attempt, diagnosis = unplaced.attempt, unplaced.diagnosis
-        if not self._profile.post_filters:
-            return PostFilterResult(nominated="")
-        reasons: tuple[str, ...] = ()
-        nominated: str | None = None
-        for plugin in self._profile.post_filters:
-            try:
-                result = plugin.post_filter(attempt.state, pod, diagnosis)
-            except Exception as error:  # whatever a plugin does, only this attempt fails
-                return PostFilterResult(Status.error(f'running PostFilter plugin "{plugin.name}": {error!r}'))
-            if result.status is None or result.status.code is not Code.UNSCHEDULABLE:
-                return result
-            nominated = result.nominated if result.nominated is not None else nominated
-            reasons += result.status.reasons
-        return PostFilterResult(Status.unschedulable(*reasons), nominated)
 
     # The node is chosen.
 
@@ -144,7 +155,7 @@ class Cycles:
             status = yield from self._prepare(entry, state, pod, node, waits)
         if status is not None:
             self._undo(state, pod, node)
-            return (yield from self._refused(entry, status))
+            return (yield from self._refused(entry, node, status))
         return (yield from self._bind(entry, state, pod, node))
 
     def _reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
@@ -158,11 +169,12 @@ class Cycles:
         for plugin in self._profile.permits:
             try:
                 answer = plugin.permit(state, pod, node)
-            except Exception as error:  # as above
+                if isinstance(answer, Wait):
+                    waits[plugin.name] = min(max(answer.seconds, 0.0), MAX_PERMIT_WAIT)
+                    continue
+            except Exception as error:  # whatever a plugin does, only this attempt fails
                 return Status.error(f'running Permit plugin "{plugin.name}": {error!r}')
-            if isinstance(answer, Wait):
-                waits[plugin.name] = min(max(answer.seconds, 0.0), MAX_PERMIT_WAIT)
-            elif (status := _checked(plugin.name, "Permit", answer)) is not None:
+            if (status := _checked(plugin.name, "Permit", answer)) is not None:
                 return status
         return None
 
@@ -173,11 +185,15 @@ class Cycles:
         at_work = []
         for plugin in self._profile.pre_binds:
             look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
-            status = None if look_ahead is None else look_ahead(state, pod, node)
-            if status is None or status.code is Code.SUCCESS:
+            status = None
+            if look_ahead is not None:
+                status = _told(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
+            if status is None:
                 at_work.append(plugin)
+            elif status.rejected:
+                return Status.error(f'running {_LOOK_AHEAD} plugin "{plugin.name}": {status.message}')
             elif status.code is not Code.SKIP:
-                return Status.error(f'running PreBindPreFlight "{plugin.name}": {status.message}')
+                return status
         if waits or at_work:
             yield Nominate.of(entry.pod, node)
         if waits:
@@ -188,21 +204,24 @@ class Cycles:
         for plugin in at_work:
             status = yield from _answer(plugin.name, "PreBind", plugin.pre_bind, state, pod, node)
             if status is not None:
-                return status
+                return _broken(status)
         return None
 
     # It is made so.
 
     def _bind(self, entry: Entry, state: CycleState, pod: PodInfo, node: str) -> Cycle:
-        if self._binds_itself:
+        outcome: Outcome | None = None
+        if self._extenders is not None:
+            outcome = yield from self._extenders.bind(pod.pod, node)
+        if outcome is None and self._binds_itself:
             outcome = yield Bind.of(pod.pod, node)
-            if not isinstance(outcome, Succeeded):
-                return (yield from self._not_bound(entry, state, pod, node, outcome))
-        else:
+        if outcome is None:
             status = yield from self._ask_binders(state, pod, node)
             if status is not None:
                 self._undo(state, pod, node)
-                return (yield from self._refused(entry, status))
+                return (yield from self._refused(entry, node, _broken(status)))
+        elif not isinstance(outcome, Succeeded):
+            return (yield from self._not_bound(entry, state, pod, node, outcome))
         yield from bound(pod.pod, node)
         for plugin in self._profile.post_binds:
             # What it says changes nothing any more.
@@ -228,11 +247,13 @@ class Cycles:
         # next attempt begins, by when the watch has had its time to tell.
         self._unreserve(state, pod, node)
         message = outcome.message if isinstance(outcome, Failed) else repr(outcome)
+        self._records.failed(entry.pod, self._profile, message, node)
         yield from failed(entry.pod, Status.error(f"binding to {node}: {message}"), nominated_node="")
         return _RETRIED
 
-    def _refused(self, entry: Entry, status: Status) -> Cycle:
+    def _refused(self, entry: Entry, node: str, status: Status) -> Cycle:
         """Told when the pod had its node already: nothing was wrong with the other ones."""
+        self._records.failed(entry.pod, self._profile, status.message, node)
         if not status.rejected:
             yield from failed(entry.pod, status, nominated_node="")
             return _RETRIED
@@ -286,6 +307,11 @@ def _answer(plugin: str, point: str, method: Any, state: CycleState, pod: PodInf
     except Exception as error:  # as above
         return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {error!r}',), plugin)
     return _checked(plugin, point, answer)
+
+
+def _broken(status: Status) -> Status:
+    """From PreBind on a refusal is a failure like any other: the attempt is repeated after a while."""
+    return Status(Code.ERROR, status.reasons, status.plugin)
 
 
 def _words(outcome: Outcome) -> str:

@@ -7,13 +7,14 @@ over nodes here: the shape of the pod keeps most answers, and plugins answer wit
 import msgspec
 import numpy as np
 
+from longshore.api import Pod
 from longshore.cluster import ClusterState, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.engine.attempt import Attempt
 from longshore.engine.diagnosis import Diagnosis
 from longshore.engine.failure import PluginFailure
 from longshore.engine.shapes import Shapes, shape_key
-from longshore.engine.ties import heap_pick, pick
+from longshore.engine.ties import heap_pick, pick, pick_ranked
 from longshore.framework import Status
 from longshore.framework.profile import Profile
 
@@ -50,6 +51,15 @@ class Chooser:
         self._shapes = Shapes(profile, cluster)
         self._next_start = 0
 
+    @property
+    def shapes_kept(self) -> int:
+        return len(self._shapes)
+
+    def info(self, pod: Pod, key: bytes) -> PodInfo:
+        """What the pod asks for: that of a pod of its shape, if one is known."""
+        shape = self._shapes.get(key)
+        return PodInfo.of(pod) if shape is None else shape.pod.about(pod)
+
     def attempt(self, pod: PodInfo, key: bytes | None = None) -> Attempt:
         """Raises PluginFailure."""
         return Attempt(self._shapes.find(shape_key(pod.pod) if key is None else key, pod), pod)
@@ -63,7 +73,7 @@ class Chooser:
             refusal = attempt.pre_filter()
             if refusal is not None:
                 return Unplaced(attempt, attempt.diagnose(refusal))
-            nominated = self._nominated(attempt)
+            nominated = self.nominated(attempt)
             if nominated is not None:
                 return Placement(attempt, nominated, self._cluster.node_name(nominated), 1)
             left = attempt.feasible()
@@ -71,7 +81,7 @@ class Chooser:
         except PluginFailure as failure:
             return failure.status
 
-    def _nominated(self, attempt: Attempt) -> int | None:
+    def nominated(self, attempt: Attempt) -> int | None:
         """The row of the node that was promised to the pod, if it fits there: no other is looked at then."""
         pod = attempt.pod.pod
         if not pod.status.nominated_node_name and not self._cluster.nominations:
@@ -117,6 +127,10 @@ class Chooser:
             row = int(left.argmax())
             return Placement(attempt, row, self._cluster.node_name(row), 1)
         totals, rows = attempt.totals(left)
+        shape = attempt.shape
+        if totals is shape.ranked and self.profile.tie_break != "heap":
+            row = pick_ranked(shape, attempt.pod.pod)
+            return Placement(attempt, row, self._cluster.node_name(row), count, shape.best, shape.ties)
         return self.best(attempt, totals, rows, count)
 
     def best(self, attempt: Attempt, totals: Ints, rows: Ints | None, count: int) -> Placement:

@@ -1,7 +1,5 @@
 """Why nodes were refused: for the message on the pod, for preemption, and for whoever asks."""
 
-from collections.abc import Iterator
-
 import msgspec
 import numpy as np
 
@@ -84,15 +82,22 @@ class Diagnosis:
         if self.pre_filter is not None:
             return f"{head} {self.pre_filter.message}."
         counts: dict[str, int] = {}
-        for reason, number in self._reasons():
+        for _, reason, number in self.counts:
             counts[reason] = counts.get(reason, 0) + number
-        histogram = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items() if number))
+        histogram = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items()))
         return f"{head} {histogram}." if histogram else head
 
-    def _reasons(self) -> Iterator[tuple[str, int]]:
-        for refusal in self.refusals:
-            for reason, where in refusal.reasons:
-                yield reason, int(np.count_nonzero(where))
+    @property
+    def counts(self) -> tuple[tuple[str, str, int], ...]:
+        """Plugin, reason, and how many nodes it refused for that: all, if it refused the pod itself."""
+        if self.pre_filter is not None:
+            return ((self.pre_filter.plugin, self.pre_filter.message, self.cluster.node_count),)
+        found = [
+            (refusal.plugin, reason, int(np.count_nonzero(where)))
+            for refusal in self.refusals
+            for reason, where in refusal.reasons
+        ]
         if self.absent is not None and self.absent_rows is not None:
-            for reason in self.absent.reasons:
-                yield reason, int(np.count_nonzero(self.absent_rows))
+            left_out = int(np.count_nonzero(self.absent_rows))
+            found += (("", reason, left_out) for reason in self.absent.reasons)
+        return tuple(each for each in found if each[2])

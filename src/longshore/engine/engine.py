@@ -4,39 +4,37 @@ State changes only while an event is received or a cycle runs; both are told the
 outbox until the driver fetches them with `advance`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import count
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from longshore.api import Change, Node, Pod
+from longshore.api.meta import kind_of
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.clusterevents import assigned_pod_events, node_events, other_event
-from longshore.engine.cycle import Cycle, Cycles, Ending, Fate, Step
+from longshore.engine.cycle import Cycles, Ending, Fate
 from longshore.engine.decision import Chooser
 from longshore.engine.events import Done, Event
+from longshore.engine.extenders import Extenders
 from longshore.engine.handle import EngineHandle
+from longshore.engine.observing import Observer, Unobserved
 from longshore.engine.profiles import Profiles, make_profile
 from longshore.engine.queue import Entry, Queue
+from longshore.engine.records import Records
 from longshore.engine.request import Request
 from longshore.engine.shapes import shape_key
-from longshore.engine.waiting import BindingBegins, Together, WaitingPod, WaitOnPermit
-from longshore.framework import Action, ClusterEvent, Code, Resource, Status
+from longshore.engine.telling import failed
+from longshore.engine.underway import Flight, Underway
+from longshore.framework import Action, ClusterEvent, Resource, Status
 from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
 from longshore.framework.effects import (
-    Answered,
     Bind,
     CallExtender,
     Evict,
-    Failed,
-    Gone,
-    Outcome,
     PatchObject,
     Run,
-    Succeeded,
-    Until,
 )
 from longshore.framework.profile import Profile, TieBreak
 from longshore.plugins import DEFAULT_PLUGINS, Factory
@@ -44,33 +42,6 @@ from longshore.plugins import DEFAULT_PLUGINS, Factory
 DEFAULT_SCHEDULER_NAME = "longshore"
 # What the driver answers; all else only informs people.
 _ANSWERED = (Bind, Evict, PatchObject, Run, CallExtender)
-
-
-@dataclass(slots=True)
-class _Flight:
-    """A cycle that waits for an outcome."""
-
-    entry: Entry
-    steps: Cycle
-    # The node it is being bound to, once that is under way.
-    node: str = ""
-
-
-@dataclass(slots=True)
-class _Group:
-    """Outcomes of effects that are done together."""
-
-    flight: _Flight
-    outcomes: list[Outcome | None]
-
-
-@dataclass(slots=True)
-class _Watcher:
-    """A cycle that waits for the cluster to become what it needs."""
-
-    flight: _Flight
-    until: Until
-    deadline: float
 
 
 class Engine:
@@ -97,6 +68,8 @@ class Engine:
                 longshore=LongshoreSettings(tie_break=tie_break, seed=seed),
             )
         self._cluster = ClusterState()
+        # What was decided lately, to read from.
+        self.records = Records(lambda: self._now)
         registry = {**DEFAULT_PLUGINS, **(plugins or {})}
         self._handles: dict[str, EngineHandle] = {}
         self._profiles: dict[str, Profile] = {}
@@ -107,18 +80,22 @@ class Engine:
             chooser = handle.chooser = Chooser(profile, self._cluster)
             self._handles[profile.scheduler_name] = handle
             self._profiles[profile.scheduler_name] = profile
-            self._cycles[profile.scheduler_name] = Cycles(chooser, self._cluster)
+            extenders = None
+            if configuration.extenders:
+                extenders = Extenders(configuration.extenders, chooser, self._cluster)
+            self._cycles[profile.scheduler_name] = Cycles(chooser, self._cluster, self.records, extenders)
         self._queue = Queue(
-            Profiles(self._profiles),
+            Profiles(self._profiles, self._tell_failure),
             initial_backoff=float(configuration.pod_initial_backoff_seconds),
             max_backoff=float(configuration.pod_max_backoff_seconds),
         )
-        self._flights: dict[int, _Flight | tuple[_Group, int]] = {}
-        self._waiting: dict[str, tuple[WaitingPod, _Flight]] = {}
-        self._watchers: list[_Watcher] = []
-        self._outbox: list[Request] = []
-        self._ids = count(1)
+        self._underway = Underway(
+            self._cluster, self._queue, now=lambda: self._now, land=self._land, released=self._released
+        )
+        # What happens while a cycle asks extenders about its decision is taken in afterwards.
+        self._held_back: deque[Change[Any]] = deque()
         self._now = 0.0
+        self._observer: Observer = Unobserved()
 
     @property
     def scheduler_name(self) -> str:
@@ -148,54 +125,67 @@ class Engine:
         return self._handles[scheduler_name].chooser
 
     @property
+    def binds_in_flight(self) -> int:
+        return self._underway.binds_in_flight
+
+    def observe(self, observer: Observer) -> None:
+        """Tell it from now on what happens here."""
+        self._observer = self._underway.observer = observer
+        self._queue.observe = observer.queued
+        for cycles in self._cycles.values():
+            cycles.observer = observer
+
+    @property
     def deadline(self) -> float | None:
         """When `advance` is due if no event comes before: at once if not in the future, never if None."""
-        if self._outbox or self._queue.has_active:
+        underway = self._underway
+        if underway.outbox or (self._queue.has_active and underway.consulting is None):
             return self._now
-        times = [waiting.deadline for waiting, _ in self._waiting.values()]
-        times += [watcher.deadline for watcher in self._watchers]
-        if self._queue.next_due is not None:
-            times.append(self._queue.next_due)
-        return min(times, default=None)
+        times = (underway.deadline, self._queue.next_due)
+        return min((time for time in times if time is not None), default=None)
 
     @property
     def settled(self) -> bool:
         """Nothing is under way: without an event all that can come is another try of pods set aside."""
         counts = self._queue.counts()
-        busy = self._outbox or self._flights or self._waiting or self._watchers
-        return not busy and not counts["active"] and not counts["backoff"]
+        return not self._underway and not counts["active"] and not counts["backoff"]
 
     def receive(self, event: Event, *, now: float) -> None:
         """Take in what happened. Anything may come late, twice, or about an object never heard of."""
         self._now = now
         match event:
             case Done(number, outcome):
-                self._answered(number, outcome)
+                self._underway.answered(number, outcome)
+                while self._held_back and self._underway.consulting is None:
+                    self.receive(self._held_back.popleft(), now=now)
+                return
+            case Change() if self._underway.consulting is not None:
+                self._held_back.append(event)
                 return
             case Change(None | Pod() as old, None | Pod() as new):
                 self._pod_changed(old, new)
             case Change(None | Node() as old, None | Node() as new):
                 self._node_changed(old, new)
             case Change(old, new) if (changed := new or old) is not None:
-                self._cluster.put(type(changed), old, new)
-                if (meaning := other_event(type(changed), event)) is not None:
+                kind = kind_of(changed)
+                self._cluster.put(kind, old, new)
+                if (meaning := other_event(kind, event)) is not None:
                     self._queue.event(meaning, now=now)
-        if self._watchers:
-            self._look_at_watchers()
+        self._underway.look_again()
 
     def advance(self, *, now: float, max_cycles: int | None = None) -> list[Request]:
         """Decide about the pods whose turn it is, at most `max_cycles`, and hand out what is to be done."""
         self._now = now
         self._queue.flush(now=now)
-        if self._waiting:
-            self._reject_expired()
-        if self._watchers:
-            self._look_at_watchers()
+        underway = self._underway
+        underway.expire()
         cycles = 0
-        while (max_cycles is None or cycles < max_cycles) and (entry := self._queue.pop()) is not None:
+        while (max_cycles is None or cycles < max_cycles) and underway.consulting is None:
+            if (entry := self._queue.pop()) is None:
+                break
             cycles += 1
             self._begin(entry)
-        requests, self._outbox = self._outbox, []
+        requests, underway.outbox = underway.outbox, []
         return requests
 
     def _begin(self, entry: Entry) -> None:
@@ -203,13 +193,15 @@ class Engine:
         if self._cluster.is_assumed(pod):
             # Held since a bind whose answer was a failure.
             self._forget(pod)
+        name = pod.spec.scheduler_name
         if entry.info is None:
-            entry.info = (PodInfo.of(pod), shape_key(pod))
-        info, key = entry.info
-        if info.pod is not pod:
-            info = info.about(pod)
-        steps = self._cycles[pod.spec.scheduler_name].run(entry, info, key)
-        self._resume(_Flight(entry, steps), None)
+            entry.info = shape_key(pod)
+        info = self._handles[name].chooser.info(pod, entry.info)
+        steps = self._cycles[name].run(entry, info, entry.info)
+        measured = self._observer.attempt_begins(entry)
+        self._underway.begin(Flight(entry, steps, measured=measured is not None))
+        if measured is not None:
+            measured()
 
     # What happens in the cluster.
 
@@ -264,29 +256,29 @@ class Engine:
 
     def _gone(self, pod: Pod) -> None:
         self._queue.withdraw(pod)
-        if self._cluster.nominations.node_of(pod.metadata.uid) is not None:
+        nominated = self._cluster.nominations.node_of(pod.metadata.uid)
+        if nominated is not None:
             self._cluster.nominations.remove(pod.metadata.uid)
             # Room that was kept for it is to be had.
-            self._wake(pod, None)
-        waiting = self._waiting.get(pod.metadata.uid)
-        if waiting is not None:
-            self._permitted(pod.metadata.uid, Status.error("the pod was deleted"))
+            self._wake(_on(pod, nominated), None)
+        if pod.metadata.uid in self._underway.waiting_pods():
+            self._underway.permitted(pod.metadata.uid, Status.error("the pod was deleted"))
         self._remove(pod)
 
     def _remove(self, pod: Pod) -> None:
-        if self._cluster.node_of(pod) is not None:
+        node = self._cluster.node_of(pod)
+        if node is not None:
             self._cluster.remove_pod(pod)
-            self._wake(pod, None)
+            self._wake(_on(pod, node), None)
 
     def _forget(self, pod: Pod) -> None:
         """An assumed pod will not come to its node."""
         if self._cluster.is_assumed(pod):
-            self._cluster.forget(pod)
-            self._wake(pod, None)
+            self._remove(pod)
 
-    def _wake(self, old: Pod | None, new: Pod | None) -> None:
+    def _wake(self, old: Pod | None, new: Pod | None, *, among: Callable[[Pod], bool] | None = None) -> None:
         for event in assigned_pod_events(old, new):
-            self._queue.event(event, now=self._now)
+            self._queue.event(event, now=self._now, among=among)
 
     def _note_nomination(self, pod: Pod) -> None:
         """The API server, or someone else, says where the pod is expected."""
@@ -298,78 +290,13 @@ class Engine:
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles and pod.metadata.deletion_timestamp is None
 
-    # Cycles under way.
-
-    def _resume(self, flight: _Flight, outcome: Outcome | None) -> None:
-        """Run the cycle until it waits for something or ends; what only informs people is not waited for."""
-        try:
-            step: Step = next(flight.steps) if outcome is None else flight.steps.send(outcome)
-            while True:
-                if isinstance(step, Bind):
-                    flight.node = step.node
-                if self._waits_for(step, flight):
-                    return
-                step = flight.steps.send(Succeeded())
-        except StopIteration as end:
-            self._land(flight.entry, end.value)
-
-    def _waits_for(self, step: Step, flight: _Flight) -> bool:
-        """Set the step going; whether the cycle waits for it."""
-        match step:
-            case BindingBegins():
-                self._queue.done_scheduling(flight.entry)
-                return False
-            case WaitOnPermit(seconds):
-                self._hold(flight, seconds)
-                return True
-            case Until():
-                self._watchers.append(_Watcher(flight, step, self._now + step.seconds))
-                self._look_at_watchers()
-                return True
-            case Together(effects):
-                group = _Group(flight, [None] * len(effects))
-                for place, effect in enumerate(effects):
-                    self._request(effect, (group, place))
-                return bool(effects)
-        number = next(self._ids)
-        self._outbox.append(Request(number, step))
-        if isinstance(step, _ANSWERED):
-            self._flights[number] = flight
-            return True
-        return False
-
-    def _request(self, effect: Any, waiter: tuple[_Group, int]) -> None:
-        if isinstance(effect, Evict) and effect.uid in self._waiting:
-            # It is on no node yet: it need not be deleted, only to give way.
-            self._permitted(effect.uid, Status.error("preempted by a pod of higher priority"))
-            self._joined(*waiter, Succeeded())
-            return
-        number = next(self._ids)
-        self._flights[number] = waiter
-        self._outbox.append(Request(number, effect))
-
-    def _answered(self, number: int, outcome: Outcome) -> None:
-        flight = self._flights.pop(number, None)
-        if isinstance(flight, _Flight):
-            self._resume(flight, self._in_truth(flight, outcome))
-        elif flight is not None:
-            self._joined(*flight, outcome)
-
-    def _joined(self, group: _Group, place: int, outcome: Outcome) -> None:
-        group.outcomes[place] = outcome
-        if all(other is not None for other in group.outcomes):
-            self._resume(group.flight, Answered(group.outcomes))
-
-    def _in_truth(self, flight: _Flight, outcome: Outcome) -> Outcome:
-        """The outcome in the light of the watch, which outranks an answer that the bind came to nothing."""
-        pod = flight.entry.pod
-        if not flight.node or isinstance(outcome, Succeeded) or self._queue.find(pod) is flight.entry:
-            return outcome
-        if self._cluster.node_of(pod) == flight.node and not self._cluster.is_assumed(pod):
-            return Succeeded()
-        return Gone("no longer to be scheduled here")
+    def _released(self, pod: Pod, node: str) -> None:
+        """The pod had its node and gave it up: others may have found the room taken meanwhile."""
+        uid = pod.metadata.uid
+        self._wake(_on(pod, node), None, among=lambda other: other.metadata.uid != uid)
 
     def _land(self, entry: Entry, fate: Fate) -> None:
+        self._observer.attempt_ended(entry, fate.result, now=self._now)
         match fate.ending:
             case Ending.BOUND | Ending.DROPPED:
                 self._queue.settle(entry)
@@ -381,43 +308,21 @@ class Engine:
                 self._queue.fail(entry, now=self._now)
                 self._queue.activate([entry.pod], now=self._now)
 
-    # Pods that wait for a permission, and cycles that wait for the cluster.
+    def _tell_failure(self, pod: Pod, status: Status) -> None:
+        """A plugin failed while the queue asked it: there is no attempt that could tell."""
+        for effect in failed(pod, status):
+            self._underway.tell(effect)
 
-    def _hold(self, flight: _Flight, seconds: Mapping[str, float]) -> None:
-        pod = flight.entry.pod
-        until = {plugin: self._now + wait for plugin, wait in seconds.items()}
-        node = self._cluster.node_of(pod) or ""
-        self._waiting[pod.metadata.uid] = (WaitingPod(pod, node, self._now, until), flight)
+    # What plugins may do, through their handle.
 
     def waiting_pods(self) -> Mapping[str, str]:
-        return {uid: waiting.node for uid, (waiting, _) in self._waiting.items()}
+        return self._underway.waiting_pods()
 
     def allow(self, uid: str, plugin: str) -> None:
-        held = self._waiting.get(uid)
-        if held is not None and held[0].allow(plugin):
-            self._permitted(uid, None)
+        self._underway.allow(uid, plugin)
 
     def reject(self, uid: str, plugin: str, message: str) -> None:
-        if uid in self._waiting:
-            self._permitted(uid, Status(Code.UNSCHEDULABLE, (message,), plugin))
-
-    def _permitted(self, uid: str, refusal: Status | None) -> None:
-        _, flight = self._waiting.pop(uid)
-        self._resume(flight, Succeeded() if refusal is None else Answered(refusal))
-
-    def _reject_expired(self) -> None:
-        for uid, (waiting, _) in list(self._waiting.items()):
-            if uid in self._waiting and (refusal := waiting.expired(self._now)) is not None:
-                self._permitted(uid, refusal)
-
-    def _look_at_watchers(self) -> None:
-        for watcher in list(self._watchers):
-            outcome = watcher.until.check()
-            if outcome is None and watcher.deadline <= self._now:
-                outcome = Failed(watcher.until.timeout)
-            if outcome is not None and watcher in self._watchers:
-                self._watchers.remove(watcher)
-                self._resume(watcher.flight, outcome)
+        self._underway.reject(uid, plugin, message)
 
     def activate(self, pods: Any) -> None:
         self._queue.activate(pods, now=self._now)
@@ -426,3 +331,8 @@ class Engine:
         """Try every waiting pod again: something happened that no event tells."""
         event = ClusterEvent(Resource.WILDCARD, Action.ALL, custom_label=label)
         self._queue.event(event, now=self._now)
+
+
+def _on(pod: Pod, node: str) -> Pod:
+    """The pod as it would have been on the node: plugins tell by that whether it took any room."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

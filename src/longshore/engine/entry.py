@@ -47,6 +47,8 @@ class Entry:
     pending: frozenset[str] = NOBODY
     # The plugin that keeps it out, or nothing.
     gated_by: str = ""
+    # When its last attempt began, by the clock of whoever measures.
+    began: float = 0.0
     # What the engine worked out of the pod; gone when spec, labels or owners change.
     info: Any = None
 

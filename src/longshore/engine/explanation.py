@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 
 from longshore.cluster import PodInfo
-from longshore.engine.decision import Chooser
+from longshore.engine.decision import Chooser, Unplaced
 from longshore.engine.diagnosis import Diagnosis
 from longshore.engine.failure import PluginFailure
+from longshore.engine.postfilter import way_out
 from longshore.framework import Status
 
 
@@ -23,7 +24,7 @@ class Rejected(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
+class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     """What the plugins of a profile say about a pod.
 
     `pre_filter` is the refusal of the pod itself, if there is one; then no node was looked at. `scores` are
@@ -37,6 +38,14 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     totals: Mapping[str, int] = {}
     # Something went wrong.
     error: str = ""
+
+
+class WayOut(msgspec.Struct, frozen=True):
+    """What would be done for a pod that fits nowhere: evict the victims, by `namespace/name`, or nothing."""
+
+    node: str = ""
+    victims: tuple[str, ...] = ()
+    message: str = ""
 
 
 NARROWED = "PreFilterResult"
@@ -75,6 +84,21 @@ def _explain(chooser: Chooser, pod: PodInfo) -> Explanation:
         dict(sorted(rejected.items())),
         scores=dict(sorted(scores.items())),
         totals={name: sum(by_plugin.values()) for name, by_plugin in sorted(scores.items())},
+    )
+
+
+def explain_way_out(chooser: Chooser, pod: PodInfo) -> WayOut:
+    """Of a pod that no node will do for: what the PostFilters say. Nothing is done about it."""
+    try:
+        attempt = chooser.attempt(pod)
+        unplaced = Unplaced(attempt, attempt.diagnose(attempt.pre_filter()))
+    except PluginFailure as failure:
+        return WayOut(message=str(failure))
+    result = way_out(chooser.profile.post_filters, unplaced, pod)
+    return WayOut(
+        result.nominated or "",
+        tuple(victim.pod.key for victim in result.victims),
+        "" if result.status is None else result.status.message,
     )
 
 

@@ -34,8 +34,7 @@ class EngineHandle:
         return self._attempt(pod).filter_with_nominated(state, node)
 
     def looks_at_one_node(self, state: CycleState, pod: PodInfo) -> bool:
-        others = self._attempt(pod).shape.other_filters
-        return all(slot.name in state.skip_filter for slot in others)
+        return all(slot.name in state.skip_filter for slot in self._attempt(pod).shape.other_filters)
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: OneNode) -> Status | None:
         self._attempt(pod).add_pod(state, added, node)

@@ -6,11 +6,20 @@ from typing import Any
 import msgspec
 
 from longshore.api import Pod
-from longshore.framework import Code, Handle, Plugin, Status, WakeOn
+from longshore.engine.failure import PluginFailure
+from longshore.framework import Action, Code, Handle, Plugin, Resource, Status, WakeOn
 from longshore.framework.configuration import Configuration, ProfileConfiguration
 from longshore.framework.points import PreEnqueue
 from longshore.framework.profile import Profile, points_of
-from longshore.plugins import Factory
+from longshore.plugins import Factory, PrioritySort
+
+# Why the engine itself sets a pod aside: it asks for what cannot be read, or there is no node at all.
+UNREADABLE = "PodInfo"
+WITHOUT_NODES = "NoNodes"
+_OWN: Mapping[str, Sequence[WakeOn]] = {
+    UNREADABLE: (),
+    WITHOUT_NODES: (WakeOn(Resource.NODE, Action.ADD),),
+}
 
 
 def make_profile(
@@ -44,15 +53,56 @@ def make_profile(
     )
 
 
-class Profiles:
-    """What the queue asks of the plugins, by the pod's scheduler name."""
+class _Rank:
+    """The key of a QueueSort plugin that may be anything. What cannot be compared is equal."""
 
-    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+    __slots__ = ("_key",)
+
+    def __init__(self, key: Any) -> None:
+        self._key = key
+
+    def __lt__(self, other: "_Rank") -> bool:
+        try:
+            return bool(self._key < other._key)
+        except Exception:  # whatever a plugin does, the queue goes on
+            return False
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return isinstance(other, _Rank) and bool(self._key == other._key)
+        except Exception:  # as above
+            return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Profiles:
+    """What the queue asks of the plugins, by the pod's scheduler name.
+
+    `tell` hears of a plugin that failed while it was asked about a pod.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        tell: Callable[[Pod, Status], None] = lambda _pod, _status: None,
+    ) -> None:
         self._profiles = profiles
+        self._tell = tell
         first = next(iter(profiles.values()))
         if first.queue_sort is None:
             raise ValueError("a profile needs a QueueSort plugin")
-        self.sort_key: Callable[[Pod, float], Any] = first.queue_sort.sort_key
+        self._queue_sort = first.queue_sort
+        self.sort_key: Callable[[Pod, float], Any] = self._rank
+        if isinstance(self._queue_sort, PrioritySort):
+            self.sort_key = self._queue_sort.sort_key
+
+    def _rank(self, pod: Pod, since: float) -> _Rank:
+        try:
+            return _Rank(self._queue_sort.sort_key(pod, since))
+        except Exception as error:  # as above
+            self._tell(pod, PluginFailure(self._queue_sort.name, "QueueSort", repr(error)).status)
+            return _Rank(None)
 
     def pre_enqueue(self, pod: Pod, first: str) -> Status | None:
         """The refusal of the first plugin that keeps the pod out; `first` is asked before the others."""
@@ -62,11 +112,14 @@ class Profiles:
         for plugin in plugins:
             try:
                 status = plugin.pre_enqueue(pod)
+                if status is not None and status.code is not Code.SUCCESS:
+                    return msgspec.structs.replace(status, plugin=plugin.name)
             except Exception as error:  # whatever a plugin does, only this pod is kept out
-                return Status(Code.ERROR, (repr(error),), plugin.name)
-            if status is not None and status.code is not Code.SUCCESS:
-                return msgspec.structs.replace(status, plugin=plugin.name)
+                failure = PluginFailure(plugin.name, "PreEnqueue", repr(error)).status
+                self._tell(pod, failure)
+                return failure
         return None
 
     def wakes(self, pod: Pod, plugin: str) -> Sequence[WakeOn] | None:
-        return self._profiles[pod.spec.scheduler_name].wakes.get(plugin)
+        own = _OWN.get(plugin)
+        return self._profiles[pod.spec.scheduler_name].wakes.get(plugin) if own is None else own

@@ -44,7 +44,7 @@ class Queue:
         observe: Callable[[str, str], None] = lambda _place, _why: None,
     ) -> None:
         self._profiles = profiles
-        self._observe = observe
+        self.observe = observe
         self._entries: dict[str, Entry] = {}
         self._active = Line()
         self._backoff = Backoff(initial=initial_backoff, longest=max_backoff)
@@ -67,6 +67,10 @@ class Queue:
     def waiting(self) -> Iterator[Entry]:
         """All that are not in flight, in the order in which they came."""
         return (entry for entry in self._entries.values() if entry.place is not Place.IN_FLIGHT)
+
+    def snapshot(self) -> list[Entry]:
+        """All of them, those in flight too: copied in one step, so that another thread may ask."""
+        return list(self._entries.values())
 
     def counts(self) -> Mapping[str, int]:
         """How many pods are in each place but in flight."""
@@ -111,7 +115,7 @@ class Queue:
             entry = self._backoff.pop_early()
             if entry is None:
                 return None
-            self._observe("active", _TAKEN_EARLY)
+            self.observe("active", _TAKEN_EARLY)
         entry.place = Place.IN_FLIGHT
         entry.attempts += 1
         self._flights.begin(entry)
@@ -265,19 +269,19 @@ class Queue:
             entry.sort_key = self._profiles.sort_key(entry.pod, entry.timestamp)
             entry.ticket = next(self._tickets)
             self._backoff.push(entry)
-            self._observe("backoff", why)
+            self.observe("backoff", why)
 
     def _push_active(self, entry: Entry, why: str) -> None:
         entry.place = Place.ACTIVE
         entry.sort_key = self._profiles.sort_key(entry.pod, entry.timestamp)
         entry.ticket = next(self._tickets)
         self._active.push(entry.sort_key, entry)
-        self._observe("active", why)
+        self.observe("active", why)
 
     def _set_aside(self, entry: Entry, why: str) -> None:
         entry.place = Place.GATED if entry.gated_by else Place.UNSCHEDULABLE
         if entry.cause is None:
-            self._observe(entry.place.value, why)
+            self.observe(entry.place.value, why)
         self._aside.remove(entry)
         self._aside.add(entry)
 

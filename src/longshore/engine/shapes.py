@@ -7,22 +7,36 @@ depends on more than one node (spreading, affinity) is asked each time, on top o
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from longshore.api import Pod
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
-from longshore.engine.asking import filter_one, final_scores, raw_scores, refused, rejections
+from longshore.cluster.crowded import CrowdedNodes
+from longshore.engine.asking import (
+    OUT_OF_RANGE,
+    check_size,
+    declines_to_score,
+    filter_one,
+    pre_filter,
+    raw_scores,
+    refused,
+    rejections,
+    within_range,
+)
 from longshore.engine.failure import PluginFailure
+from longshore.engine.rawscores import EvenScores, RawScores
 from longshore.framework import MAX_SCORE, Code, CycleState, Status
-from longshore.framework.profile import Profile, Slot
+from longshore.framework.profile import Profile, Slot, everyone
 
 # Columns kept of all shapes together; the least recently used go.
 MAX_BYTES = 64 * 2**20
+_ROW_BYTES = 20
 # More changed rows than this are looked at together rather than one by one.
 _FEW = 24
 # In `ranked`: no pod can go there.
@@ -36,52 +50,90 @@ def shape_key(pod: Pod) -> bytes:
     return _encode((meta.namespace, meta.labels, meta.owner_references, pod.spec))
 
 
+class _Asked:
+    """The plugins of a point that have to do with a pod."""
+
+    def __init__(self, pre: list[tuple[Any, bool]], slots: list[Slot], skipped: set[str]) -> None:
+        self.pre = pre
+        self.asked = slots
+        self.skipped = skipped
+
+    def skip(self, name: str) -> None:
+        self.skipped.add(name)
+        self.asked = [slot for slot in self.asked if slot.name != name]
+
+
+class _Point:
+    """The plugins of Filter, or of Score, with those of the point before it."""
+
+    def __init__(self, pre: Sequence[Any], slots: Sequence[Slot]) -> None:
+        local = {slot.name for slot in slots if slot.local}
+        self._slots = slots
+        self._pre = [(plugin, plugin.name in local) for plugin in pre]
+        self._choosy = [slot for slot in slots if slot.concerns is not everyone]
+        # By what the choosy ones say: few combinations occur.
+        self._asked: dict[tuple[bool, ...], _Asked] = {}
+
+    def about(self, pod: PodInfo) -> _Asked:
+        concerned = tuple([_concerns(slot, pod) for slot in self._choosy])
+        asked = self._asked.get(concerned)
+        if asked is None:
+            pairs = zip(self._choosy, concerned, strict=True)
+            skipped = {slot.name for slot, concerns in pairs if not concerns}
+            pre = [(plugin, local) for plugin, local in self._pre if plugin.name not in skipped]
+            slots = [slot for slot in self._slots if slot.name not in skipped]
+            asked = self._asked[concerned] = _Asked(pre, slots, skipped)
+        return _Asked(asked.pre, asked.asked, set(asked.skipped))
+
+
+class Roster:
+    """The plugins of a profile as shapes need them, looked at once."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.filters = _Point(profile.pre_filters, profile.filters)
+        self.scores = _Point(profile.pre_scores, profile.scores)
+        self.even_scores = EvenScores()
+
+
 class Shape:
     """What is known about pods of one shape in one profile."""
 
-    def __init__(self, profile: Profile, cluster: ClusterState, pod: PodInfo) -> None:
+    def __init__(self, roster: "Roster", cluster: ClusterState, pod: PodInfo) -> None:
         self.pod = pod
-        self.profile = profile
+        self.profile = roster.profile
         self.cluster = cluster
         self.memo: dict[str, Any] = {}
         # What PreFilters and PreScores of local plugins wrote, for every attempt to begin with.
         self.state = CycleState(self.memo)
         self._priority = pod.pod.spec.priority
+        self._even_scores = roster.even_scores
+        filters, scores = roster.filters.about(pod), roster.scores.about(pod)
         # PreFilters to call, each with its outcome if that is known for good.
         self.pre_filters: list[tuple[Any, Any]] = []
-        local = {slot.name for slot in profile.filters if slot.local}
-        skipped = {slot.name for slot in profile.filters if not slot.concerns(pod)}
-        for plugin in profile.pre_filters:
-            if plugin.name in skipped:
-                continue
-            outcome = (
-                _call(plugin, "PreFilter", plugin.pre_filter, self.state, pod, cluster)
-                if plugin.name in local
-                else None
-            )
+        for plugin, local in filters.pre:
+            outcome = None
+            if local:
+                outcome = pre_filter(plugin, self.state, pod, cluster)
             if _is_skip(outcome):
-                skipped.add(plugin.name)
-            elif outcome is not None or plugin.name not in local:
+                filters.skip(plugin.name)
+            elif outcome is not None or not local:
                 self.pre_filters.append((plugin, outcome))
-        self.state.skip_filter = skipped
-        asked = [slot for slot in profile.filters if slot.name not in skipped]
+        self.state.skip_filter = filters.skipped
+        asked = filters.asked
         # Plain ones last: they are asked about what the others have left.
         self.other_filters = tuple(sorted((s for s in asked if not s.local), key=lambda s: s.plain))
         self._node_filters = tuple(slot for slot in asked if slot.local and not slot.counts_pods)
         self._pod_filters = tuple(slot for slot in asked if slot.counts_pods)
 
         self.pre_scores: list[Any] = []
-        local = {slot.name for slot in profile.scores if slot.local}
-        skipped = {slot.name for slot in profile.scores if not slot.concerns(pod)}
-        for scorer in profile.pre_scores:
-            if scorer.name in skipped:
-                continue
-            if scorer.name not in local:
-                self.pre_scores.append(scorer)
-            elif _is_skip(_call(scorer, "PreScore", scorer.pre_score, self.state, pod, cluster.all_nodes())):
-                skipped.add(scorer.name)
-        self.state.skip_score = skipped
-        scored = [slot for slot in profile.scores if slot.name not in skipped]
+        for plugin, local in scores.pre:
+            if not local:
+                self.pre_scores.append(plugin)
+            elif declines_to_score(plugin, self.state, pod, cluster.all_nodes()):
+                scores.skip(plugin.name)
+        self.state.skip_score = scores.skipped
+        scored = scores.asked
         self.local_scores = tuple(slot for slot in scored if slot.local and not slot.normalizes)
         self.normalized_scores = tuple(slot for slot in scored if slot.local and slot.normalizes)
         self.other_scores = tuple(slot for slot in scored if not slot.local)
@@ -91,14 +143,21 @@ class Shape:
         self._suitable: Bools = np.zeros(0, np.bool_)
         self.feasible: Bools = np.zeros(0, np.bool_)
         self.feasible_count = 0
-        # The weighted sum of the local scores that need no normalisation.
-        self.base: Ints = np.zeros(0, np.int64)
-        # `base` where the pod can go, REFUSED elsewhere.
+        # The weighted sum of the local scores that need no normalisation; REFUSED where the pod cannot go.
         self.ranked: Ints = np.zeros(0, np.int64)
-        # Scores still to be normalised, over all rows, by plugin.
-        self.raw: dict[str, Ints] = {}
-        # Whether all of those are the same on all nodes, so that they decide nothing.
-        self.raw_is_even = True
+        # The largest number in `ranked`, and how many rows have it.
+        self.best = REFUSED
+        self.ties = 0
+        # What it is the sum of, without weights: for the record of a decision.
+        self.parts: list[npt.NDArray[np.int8]] = []
+        # Scores still to be normalised, over all rows.
+        self.raw: list[RawScores] = []
+        # What becomes of those that are the same for all rows, with weights; None if not known.
+        self.even: Sequence[tuple[str, int]] | None = None
+
+    @property
+    def raw_is_even(self) -> bool:
+        return all(raw.even for raw in self.raw)
 
     @property
     def is_built(self) -> bool:
@@ -133,56 +192,90 @@ class Shape:
         feasible = self._suitable.copy()
         for slot in self._pod_filters:
             feasible &= ~refused(rejections(slot, self.state, self.pod, nodes, feasible), size)
-        for row in self._nominated_rows():
-            feasible[row] = feasible[row] and self._fits_beside_nominated(row)
+        if cluster.nominations:
+            crowded = CrowdedNodes(cluster, self.pod)
+            for slot in self._pod_filters:
+                left = feasible[crowded.rows]
+                bad = refused(rejections(slot, self.state, self.pod, crowded, left), len(left))
+                feasible[crowded.rows] = left & ~bad
         self.feasible = feasible
         self.feasible_count = int(np.count_nonzero(feasible))
-        base = np.zeros(size, np.int64)
+        ranked = np.zeros(size, np.int64)
+        self.parts = []
         for slot in self.local_scores:
-            base += self._local_score(slot, nodes) * slot.weight
-        self.base = base
-        self.ranked = np.where(feasible, base, REFUSED)
-        for slot in self.normalized_scores:
-            self.raw[slot.name] = np.zeros(size, np.int64) + raw_scores(slot, self.state, self.pod, nodes)
-        self._find_even()
+            scores = self._local_score(slot, nodes)
+            ranked += scores if slot.weight == 1 else scores * slot.weight
+            self.parts.append(as_column(scores, size))
+        if self.feasible_count < size:
+            ranked[~feasible] = REFUSED
+        self.ranked = ranked
+        self._find_best()
+        self.raw = [RawScores(slot, self._scores(slot, nodes)) for slot in self.normalized_scores]
+        self.even = None
 
     def _local_score(self, slot: Slot, nodes: Nodes) -> Ints | int:
         """The range is looked at where it counts: rows that do not matter may have any score."""
+        scores = self._scores(slot, nodes)
+        if not within_range(scores) and (isinstance(scores, int) or not within_range(scores[self.feasible])):
+            raise PluginFailure(slot.name, "Score", OUT_OF_RANGE)
+        return scores
+
+    def _scores(self, slot: Slot, nodes: Nodes) -> Ints | int:
         scores = raw_scores(slot, self.state, self.pod, nodes)
-        counting = scores if isinstance(scores, int) else scores[self.feasible]
-        final_scores(slot, self.state, self.pod, counting, nodes, self.feasible_count)
+        if not isinstance(scores, int):
+            check_size(slot, scores, len(self.feasible))
         return scores
 
     def _update(self, row: int, *, node_changed: bool) -> None:
         cluster = self.cluster
         fits = False
+        rank = REFUSED
         if node_changed:
             self._suitable[row] = cluster.known[row] and self._suits(cluster.one_node(row))
         if self._suitable[row]:
             node = cluster.one_node(row)
             fits = self._fits(node) and (not cluster.nominations or self._fits_beside_nominated(row))
         if fits:
-            total = 0
-            for slot in self.local_scores:
+            rank = 0
+            for slot, part in zip(self.local_scores, self.parts, strict=True):
                 score = self._score_one(slot, node)
                 if not 0 <= score <= MAX_SCORE:
-                    raise PluginFailure(slot.name, "Score", f"a score is not within 0 and {MAX_SCORE}")
-                total += score * slot.weight
-            self.base[row] = self.ranked[row] = total
-        else:
-            self.ranked[row] = REFUSED
+                    raise PluginFailure(slot.name, "Score", OUT_OF_RANGE)
+                rank += score * slot.weight
+                part[row] = score
+        self._rank(row, rank)
         self.feasible_count += fits - bool(self.feasible[row])
         self.feasible[row] = fits
         if self.raw:
             self._update_raw(row, node_changed=node_changed)
 
+    def _rank(self, row: int, rank: int) -> None:
+        self.ties += (rank == self.best) - bool(self.ranked[row] == self.best)
+        self.ranked[row] = rank
+        if rank > self.best:
+            self.best, self.ties = rank, 1
+        elif not self.ties:
+            self._find_best()
+
+    def _find_best(self) -> None:
+        self.best = int(self.ranked.max(initial=REFUSED))
+        self.ties = int(np.count_nonzero(self.ranked == self.best))
+
     def _update_raw(self, row: int, *, node_changed: bool) -> None:
-        moved = [slot for slot in self.normalized_scores if node_changed or slot.counts_pods]
+        moved = [raw for raw in self.raw if node_changed or raw.slot.counts_pods]
         if moved and self.cluster.known[row]:
+            self.even = None
             node = self.cluster.one_node(row)
-            for slot in moved:
-                self.raw[slot.name][row] = self._score_one(slot, node)
-            self._find_even()
+            for raw in moved:
+                raw.put(row, self._score_one(raw.slot, node), len(self.ranked))
+
+    def find_even(self) -> Sequence[tuple[str, int]]:
+        """Work out `even`."""
+        weighted = self._even_scores.weighted
+        self.even = [
+            (raw.slot.name, weighted(raw, self.state, self.pod, self.cluster)) for raw in self.raw if raw.even
+        ]
+        return self.even
 
     def _suits(self, node: OneNode) -> bool:
         """Whether the filters that look at the node alone let the pod in."""
@@ -207,10 +300,6 @@ class Shape:
         except Exception as error:  # as above
             raise PluginFailure(slot.name, "Score", repr(error)) from error
 
-    def _nominated_rows(self) -> Collection[int]:
-        rows = (self.cluster.row(node) for node in self.cluster.nominations.nodes())
-        return [row for row in rows if row is not None]
-
     def _fits_beside_nominated(self, row: int) -> bool:
         """Whether the pod fits with the pods that were promised the node, as far as they come before it.
 
@@ -228,41 +317,47 @@ class Shape:
             node.add(info)
         return self._fits(node)
 
-    def _find_even(self) -> None:
-        known = self.cluster.known
-        self.raw_is_even = not known.any() or all(np.ptp(scores[known]) == 0 for scores in self.raw.values())
-
 
 class Shapes:
     """The shapes of one profile: those that had several pods, within a limit of memory."""
 
     def __init__(self, profile: Profile, cluster: ClusterState) -> None:
-        self._profile = profile
+        self._roster = Roster(profile)
         self._cluster = cluster
         self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def get(self, key: bytes) -> Shape | None:
+        return self._shapes.get(key)
 
     def find(self, key: bytes, pod: PodInfo) -> Shape:
         """The shape of the pod, most recently used from now on."""
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(self._profile, self._cluster, pod)
+            shape = self._shapes[key] = Shape(self._roster, self._cluster, pod)
             self._make_room()
         else:
             self._shapes.move_to_end(key)
         return shape
 
     def _make_room(self) -> None:
-        most = max(16, MAX_BYTES // (17 * max(1, len(self._cluster.known))))
+        most = max(16, MAX_BYTES // (_ROW_BYTES * max(1, len(self._cluster.known))))
         while len(self._shapes) > most:
             self._shapes.popitem(last=False)
+
+
+def as_column(scores: Ints | int, size: int) -> npt.NDArray[np.int8]:
+    return np.full(size, scores, np.int8) if isinstance(scores, int) else scores.astype(np.int8)
 
 
 def _is_skip(outcome: Any) -> bool:
     return isinstance(outcome, Status) and outcome.code is Code.SKIP
 
 
-def _call(plugin: Any, point: str, method: Callable[..., Any], *args: Any) -> Any:
+def _concerns(slot: Slot, pod: PodInfo) -> bool:
     try:
-        return method(*args)
+        return slot.concerns(pod)
     except Exception as error:  # as above
-        raise PluginFailure(plugin.name, point, repr(error)) from error
+        raise PluginFailure(slot.name, "PreFilter", repr(error)) from error

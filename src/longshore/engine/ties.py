@@ -7,26 +7,39 @@ import numpy as np
 from longshore.api import Pod
 from longshore.cluster import ClusterState
 from longshore.cluster.arrays import Ints
+from longshore.engine.shapes import Shape
 from longshore.framework.profile import Profile
+
+# So many rows are looked at first: among many equals one is found soon.
+_GLANCE = 256
 
 
 def pick(rows: Ints, pod: Pod, cluster: ClusterState, profile: Profile) -> int:
-    """One of equally good rows, the same one whatever rows the nodes happen to be in.
+    """One of equally good rows, given in order.
 
-    `first` takes the first node by name. `random` gives every pair of pod and node a number that depends on
-    the seed, the pod's UID and the node's name alone, and takes the lowest: evenly spread over many pods,
-    independent of what was decided before, and another node that joins or leaves the tie changes the choice
-    only if it is, or was, the chosen one.
+    `first` takes the first node by name. `random` takes one by a hash of the seed and the pod's UID: spread
+    over the nodes, and the same again for equal events.
     """
     if len(rows) == 1:
         return int(rows[0])
     if profile.tie_break == "first":
         return int(rows[cluster.name_rank[rows].argmin()])
-    # An odd factor shuffles the 64-bit numbers of the names, each factor in its own way.
-    return int(rows[(cluster.name_hash[rows] * np.uint64(_salt(pod, profile.seed) | 1)).argmin()])
+    return int(rows[_hash(pod, profile.seed) % len(rows)])
 
 
-def _salt(pod: Pod, seed: int) -> int:
+def pick_ranked(shape: Shape, pod: Pod) -> int:
+    """One of the best ranked rows of a shape. If they are many, they need not be listed for it."""
+    cluster, profile = shape.cluster, shape.profile
+    if profile.tie_break == "random" and shape.ties * _GLANCE > len(shape.ranked):
+        start = _hash(pod, profile.seed) % len(shape.ranked)
+        glance = shape.ranked[start : start + _GLANCE] == shape.best
+        place = int(glance.argmax())
+        if glance[place]:
+            return start + place
+    return pick(np.flatnonzero(shape.ranked == shape.best), pod, cluster, profile)
+
+
+def _hash(pod: Pod, seed: int) -> int:
     identity = f"{seed}/{pod.metadata.uid or pod.key}"
     return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest(), "little")
 

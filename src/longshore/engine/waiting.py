@@ -1,4 +1,4 @@
-"""Pods that have their node and wait for a permission."""
+"""What a cycle waits for, besides effects; and pods that have their node and wait for a permission."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import msgspec
 
 from longshore.api import Pod
 from longshore.framework import Code, Status
-from longshore.framework.effects import Effect
+from longshore.framework.effects import CallExtender, Effect
 
 
 class WaitOnPermit(msgspec.Struct, frozen=True):
@@ -24,6 +24,22 @@ class Together(msgspec.Struct, frozen=True):
     """Do all of these; answered with `Answered` and their outcomes, in order."""
 
     effects: tuple[Effect, ...]
+
+
+class Consult(msgspec.Struct, frozen=True):
+    """Ask these, answered in the same way. The decision about the pod depends on them.
+
+    So until the answers are there no other pod is tried, and the cluster stays as it was looked at.
+    """
+
+    calls: tuple[CallExtender, ...]
+
+
+class BindThrough(msgspec.Struct, frozen=True):
+    """Have an extender bind the pod to the node."""
+
+    node: str
+    call: CallExtender
 
 
 @dataclass(slots=True)

@@ -1,5 +1,7 @@
 """Hypothesis strategies for pods and nodes, with little room: pods shall get in each other's way."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from longshore.testing.nodes import NodeBuilder, node
@@ -42,3 +44,77 @@ def nodes(draw: st.DrawFn, *, name: str | None = None) -> NodeBuilder:
     built = built.allocatable(cpu=draw(_NODE_CPU), memory=draw(_NODE_MEMORY))
     built = built.allocatable(pods=draw(st.sampled_from(["0", "1", "2", "5", "110"])))
     return built.allocatable(**{_GPU: "2"}) if draw(st.booleans()) else built
+
+
+LABELS = {"app": ("web", "db"), "tier": ("front", "back")}
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+ZONES = ("east", "west", "north")
+TAINTS = ("dedicated", "spot")
+PORTS = (80, 443)
+IMAGES = ("registry.example.com/web:1", "registry.example.com/db:2")
+_TOPOLOGY = st.sampled_from([ZONE, HOSTNAME])
+
+
+@st.composite
+def labels(draw: st.DrawFn) -> dict[str, Any]:
+    """Of a pod, or what a selector asks for: any of a few labels, or none."""
+    values = {key: st.sampled_from(values) for key, values in LABELS.items()}
+    return draw(st.fixed_dictionaries({}, optional=values))
+
+
+@st.composite
+def choosy_pods(draw: st.DrawFn, *, name: str | None = None) -> PodBuilder:
+    """A pod that minds where it goes: by taints, node labels, host ports, spreading or other pods."""
+    built = draw(pods(name=name)).labels(**draw(labels()))
+    for _ in range(draw(st.integers(0, 3))):
+        built = draw(_demand(built))
+    return built
+
+
+@st.composite
+def _demand(draw: st.DrawFn, built: PodBuilder) -> PodBuilder:
+    weight = st.integers(1, 100)
+    match draw(st.integers(0, 8)):
+        case 0:
+            effects = st.sampled_from(["", "NoSchedule", "NoExecute", "PreferNoSchedule"])
+            return built.tolerate(draw(st.sampled_from(["", *TAINTS])), effect=draw(effects))
+        case 1:
+            return built.node_selector(**{ZONE: draw(st.sampled_from(ZONES))})
+        case 2:
+            zones = draw(st.lists(st.sampled_from(ZONES), min_size=1, unique=True))
+            operator = draw(st.sampled_from(["In", "NotIn"]))
+            return built.node_affinity(ZONE, operator, *zones, preferred=draw(st.none() | weight))
+        case 3:
+            return built.node_affinity("disk", draw(st.sampled_from(["Exists", "DoesNotExist"])))
+        case 4:
+            port, address = draw(st.sampled_from(PORTS)), draw(st.sampled_from(["", "10.0.0.1"]))
+            return built.host_port(port, ip=address, protocol=draw(st.sampled_from(["TCP", "UDP"])))
+        case 5 | 6:
+            return built.spread(
+                draw(_TOPOLOGY),
+                max_skew=draw(st.integers(1, 3)),
+                hard=draw(st.booleans()),
+                **draw(labels()),
+            )
+        case 7:
+            return built.affinity_to(draw(_TOPOLOGY), preferred=draw(st.none() | weight), **draw(labels()))
+        case _:
+            return built.anti_affinity_to(
+                draw(_TOPOLOGY), preferred=draw(st.none() | weight), **draw(labels())
+            )
+
+
+@st.composite
+def varied_nodes(draw: st.DrawFn, *, name: str | None = None) -> NodeBuilder:
+    """A node with little room, some in a zone, tainted, cordoned, or with images."""
+    built = draw(nodes(name=name))
+    for key, values in ((ZONE, ZONES), ("disk", ("ssd",))):
+        value = draw(st.none() | st.sampled_from(values))
+        if value is not None:
+            built = built.labels(**{key: value})
+    for key in draw(st.lists(st.sampled_from(TAINTS), max_size=2, unique=True)):
+        effect = draw(st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]))
+        built = built.taint(key, effect=effect)
+    for image in draw(st.lists(st.sampled_from(IMAGES), max_size=2, unique=True)):
+        built = built.image(image, size=draw(st.integers(0, 3)) * 300 * 2**20)
+    return built.unschedulable() if draw(st.integers(0, 5)) == 0 else built

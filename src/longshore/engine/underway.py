@@ -1,0 +1,271 @@
+"""Cycles that wait: for the outcome of an effect, a permission, or the cluster to become as needed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from longshore.api import Pod
+from longshore.cluster import ClusterState
+from longshore.engine.cycle import Cycle, Fate, Step
+from longshore.engine.entry import Entry
+from longshore.engine.observing import Observer, Unobserved
+from longshore.engine.queue import Queue
+from longshore.engine.request import Request
+from longshore.engine.waiting import (
+    BindingBegins,
+    BindThrough,
+    Consult,
+    Together,
+    WaitingPod,
+    WaitOnPermit,
+)
+from longshore.framework import Code, Status
+from longshore.framework.effects import (
+    Answered,
+    Bind,
+    CallExtender,
+    Effect,
+    Evict,
+    Failed,
+    Gone,
+    Outcome,
+    PatchObject,
+    Run,
+    Succeeded,
+    Until,
+)
+
+# What the driver answers; all else only informs people.
+_ANSWERED = (Bind, Evict, PatchObject, Run, CallExtender)
+
+
+@dataclass(slots=True)
+class Flight:
+    """A cycle that waits for an outcome."""
+
+    entry: Entry
+    steps: Cycle
+    # The node it is being bound to, once that is under way.
+    node: str = ""
+    # Whether its bind is to be measured, and when that was asked for, until it is answered.
+    measured: bool = False
+    bind_asked: float | None = None
+
+
+@dataclass(slots=True)
+class _Group:
+    """Outcomes of effects that are done together."""
+
+    flight: Flight
+    outcomes: list[Outcome | None]
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """A cycle that waits for the cluster to become what it needs."""
+
+    flight: Flight
+    until: Until
+    deadline: float
+
+
+class Underway:
+    """Runs cycles from step to step. What they ask for gathers in `outbox`.
+
+    `land` is told how a cycle ended, `released` of a pod that gave up the node it was assumed on meanwhile.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterState,
+        queue: Queue,
+        *,
+        now: Callable[[], float],
+        land: Callable[[Entry, Fate], None],
+        released: Callable[[Pod, str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._now = now
+        self._land = land
+        self._released = released
+        self.observer: Observer = Unobserved()
+        self.outbox: list[Request] = []
+        # A cycle that asks extenders about its decision.
+        self.consulting: Flight | None = None
+        self._flights: dict[int, Flight | tuple[_Group, int]] = {}
+        self._waiting: dict[str, tuple[WaitingPod, Flight]] = {}
+        self._watchers: list[_Watcher] = []
+        self._ids = count(1)
+
+    def __bool__(self) -> bool:
+        return bool(self.outbox or self._flights or self._waiting or self._watchers)
+
+    @property
+    def binds_in_flight(self) -> int:
+        # Copied in one step: another thread may ask.
+        flights = self._flights.copy().values()
+        return sum(isinstance(flight, Flight) and bool(flight.node) for flight in flights)
+
+    @property
+    def deadline(self) -> float | None:
+        """When the first of the waits is over."""
+        times = [waiting.deadline for waiting, _ in self._waiting.values()]
+        times += [watcher.deadline for watcher in self._watchers]
+        return min(times, default=None)
+
+    def begin(self, flight: "Flight") -> None:
+        self.resume(flight, None)
+
+    def tell(self, effect: Effect) -> None:
+        """Ask for something that no cycle waits for."""
+        self.outbox.append(Request(next(self._ids), effect))
+
+    def expire(self) -> None:
+        """Time has passed: end the waits that are over."""
+        if self._waiting:
+            self.reject_expired()
+        if self._watchers:
+            self.look_at_watchers()
+
+    def look_again(self) -> None:
+        """The cluster has changed."""
+        if self._watchers:
+            self.look_at_watchers()
+
+    def resume(self, flight: Flight, outcome: Outcome | None) -> None:
+        """Run the cycle until it waits for something or ends; what only informs people is not waited for."""
+        pod = flight.entry.pod
+        # While it waited, others may have found its room taken.
+        held = outcome is not None and self._cluster.is_assumed(pod) and self._cluster.node_of(pod)
+        try:
+            step: Step = next(flight.steps) if outcome is None else flight.steps.send(outcome)
+            while True:
+                if isinstance(step, Bind):
+                    flight.node = step.node
+                    flight.bind_asked = self._now() if flight.measured else None
+                if self._waits_for(step, flight):
+                    return
+                step = flight.steps.send(Succeeded())
+        except StopIteration as end:
+            self._land(flight.entry, end.value)
+            if held and self._cluster.node_of(pod) is None:
+                self._released(pod, held)
+
+    def _waits_for(self, step: Step, flight: Flight) -> bool:
+        """Set the step going; whether the cycle waits for it."""
+        match step:
+            case BindingBegins():
+                self._queue.done_scheduling(flight.entry)
+                return False
+            case WaitOnPermit(seconds):
+                self._hold(flight, seconds)
+                return True
+            case Until():
+                self._watchers.append(_Watcher(flight, step, self._now() + step.seconds))
+                self.look_at_watchers()
+                return True
+            case Together(effects):
+                self._request_all(flight, effects)
+                return bool(effects)
+            case Consult(calls):
+                self.consulting = flight
+                self._request_all(flight, calls)
+                return True
+            case BindThrough(node, call):
+                flight.node = node
+                flight.bind_asked = self._now() if flight.measured else None
+                step = call
+        number = next(self._ids)
+        self.outbox.append(Request(number, step))
+        if isinstance(step, _ANSWERED):
+            self._flights[number] = flight
+            return True
+        return False
+
+    def _request_all(self, flight: Flight, effects: Sequence[Effect]) -> None:
+        group = _Group(flight, [None] * len(effects))
+        for place, effect in enumerate(effects):
+            self._request(effect, (group, place))
+
+    def _request(self, effect: Any, waiter: tuple[_Group, int]) -> None:
+        if isinstance(effect, Evict) and effect.uid in self._waiting:
+            # It is on no node yet: it need not be deleted, only to give way.
+            self.permitted(effect.uid, Status.error("preempted by a pod of higher priority"))
+            self._joined(*waiter, Succeeded())
+            return
+        number = next(self._ids)
+        self._flights[number] = waiter
+        self.outbox.append(Request(number, effect))
+
+    def answered(self, number: int, outcome: Outcome) -> None:
+        flight = self._flights.pop(number, None)
+        if isinstance(flight, Flight):
+            outcome = self._in_truth(flight, outcome)
+            if flight.bind_asked is not None:
+                seconds, flight.bind_asked = self._now() - flight.bind_asked, None
+                name = flight.entry.pod.spec.scheduler_name
+                self.observer.bind_answered(name, seconds, bound=isinstance(outcome, Succeeded))
+            self.resume(flight, outcome)
+        elif flight is not None:
+            self._joined(*flight, outcome)
+
+    def _joined(self, group: _Group, place: int, outcome: Outcome) -> None:
+        group.outcomes[place] = outcome
+        if all(other is not None for other in group.outcomes):
+            if group.flight is self.consulting:
+                self.consulting = None
+            self.resume(group.flight, Answered(group.outcomes))
+
+    def _in_truth(self, flight: Flight, outcome: Outcome) -> Outcome:
+        """The outcome in the light of the watch, which outranks an answer that the bind came to nothing."""
+        pod = flight.entry.pod
+        if not flight.node or isinstance(outcome, Succeeded) or self._queue.find(pod) is flight.entry:
+            return outcome
+        if self._cluster.node_of(pod) == flight.node and not self._cluster.is_assumed(pod):
+            return Succeeded()
+        return Gone("no longer to be scheduled here")
+
+    # Pods that wait for a permission, and cycles that wait for the cluster.
+
+    def _hold(self, flight: Flight, seconds: Mapping[str, float]) -> None:
+        pod = flight.entry.pod
+        until = {plugin: self._now() + wait for plugin, wait in seconds.items()}
+        node = self._cluster.node_of(pod) or ""
+        self._waiting[pod.metadata.uid] = (WaitingPod(pod, node, self._now(), until), flight)
+
+    def waiting_pods(self) -> Mapping[str, str]:
+        return {uid: waiting.node for uid, (waiting, _) in self._waiting.items()}
+
+    def allow(self, uid: str, plugin: str) -> None:
+        held = self._waiting.get(uid)
+        if held is not None and held[0].allow(plugin):
+            self.permitted(uid, None)
+
+    def reject(self, uid: str, plugin: str, message: str) -> None:
+        if uid in self._waiting:
+            self.permitted(uid, Status(Code.UNSCHEDULABLE, (message,), plugin))
+
+    def permitted(self, uid: str, refusal: Status | None) -> None:
+        waiting, flight = self._waiting.pop(uid)
+        code = Code.SUCCESS if refusal is None else refusal.code
+        self.observer.permit_waited(self._now() - waiting.since, code)
+        self.resume(flight, Succeeded() if refusal is None else Answered(refusal))
+
+    def reject_expired(self) -> None:
+        for uid, (waiting, _) in list(self._waiting.items()):
+            if uid in self._waiting and (refusal := waiting.expired(self._now())) is not None:
+                self.permitted(uid, refusal)
+
+    def look_at_watchers(self) -> None:
+        for watcher in list(self._watchers):
+            try:
+                outcome = watcher.until.check()
+            except Exception as error:  # whatever a plugin does, only this attempt fails
+                outcome = Failed(repr(error))
+            if outcome is None and watcher.deadline <= self._now():
+                outcome = Failed(watcher.until.timeout)
+            if outcome is not None and watcher in self._watchers:
+                self._watchers.remove(watcher)
+                self.resume(watcher.flight, outcome)

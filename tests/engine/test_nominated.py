@@ -1,0 +1,113 @@
+"""Pods that were promised a node: they are tried there first, and the others leave them their room."""
+
+import pytest
+from tests.engine.stage import Stage, room
+
+from longshore.testing import PodBuilder, pod
+
+
+def waiting(name: str, *, priority: int = 0, cpu: str = "2") -> PodBuilder:
+    return pod(name).requests(cpu=cpu).priority(priority)
+
+
+def stage_with_promise() -> Stage:
+    """Two cores on n1, promised to a pod that is not to be tried yet."""
+    stage = Stage(defaults=True)
+    stage.create(room("n1", "2"), waiting("nominee", priority=10).nominated("n1").gates("wait"))
+    stage.run()
+    return stage
+
+
+@pytest.mark.parametrize(("priority", "node"), [(5, ""), (10, ""), (11, "n1")])
+def test_promised_room_is_kept_from_lower_and_equal_priorities_but_not_from_higher_ones(
+    priority: int, node: str
+) -> None:
+    stage = stage_with_promise()
+    stage.create(waiting("other", priority=priority).never_preempting())
+    stage.run()
+    assert stage.node_of("other") == node
+
+
+def test_a_pod_that_fits_beside_the_promised_one_gets_its_node() -> None:
+    stage = Stage(defaults=True)
+    stage.create(room("n1", "3"), waiting("nominee", priority=10).nominated("n1").gates("wait"))
+    stage.create(waiting("small", cpu="1"), at=1.0)
+    stage.run()
+    assert stage.node_of("small") == "n1"
+
+
+def test_the_message_counts_the_promised_node_for_the_plugin_that_refused_it_beside_the_other() -> None:
+    stage = stage_with_promise()
+    stage.create(waiting("other").never_preempting())
+    stage.run()
+    assert stage.message("other").startswith("0/1 nodes are available: 1 Insufficient cpu. ")
+
+
+def test_both_passes_have_to_succeed_affinity_to_a_promised_pod_alone_is_not_enough() -> None:
+    stage = Stage(defaults=True)
+    nominee = waiting("nominee", priority=10, cpu="1").labels(app="db").nominated("n1")
+    stage.create(room("n1", "4"), nominee.gates("wait"))
+    stage.create(waiting("web", cpu="1").affinity_to("kubernetes.io/hostname", app="db"), at=1.0)
+    stage.run()
+    assert stage.node_of("web") == ""
+    assert "didn't match pod affinity rules" in stage.message("web")
+
+
+def test_anti_affinity_to_a_promised_pod_counts() -> None:
+    stage = Stage(defaults=True)
+    nominee = waiting("nominee", priority=10, cpu="1").labels(app="db").nominated("n1")
+    stage.create(room("n1", "4"), nominee.gates("wait"))
+    stage.create(waiting("web", cpu="1").anti_affinity_to("kubernetes.io/hostname", app="db"), at=1.0)
+    stage.run()
+    assert stage.node_of("web") == ""
+    assert "didn't match pod anti-affinity rules" in stage.message("web")
+
+
+def test_a_host_port_of_a_promised_pod_is_taken() -> None:
+    stage = Stage(defaults=True)
+    nominee = waiting("nominee", priority=10, cpu="1").host_port(80).nominated("n1")
+    stage.create(room("n1", "4"), nominee.gates("wait"))
+    stage.create(waiting("web", cpu="1").host_port(80), at=1.0)
+    stage.run()
+    assert stage.node_of("web") == ""
+
+
+def test_a_pod_is_tried_on_its_own_node_first_and_taken_without_scores() -> None:
+    stage = Stage(defaults=True)
+    stage.create(room("n1", "4"), room("n2", "64"), pod("old").requests(cpu="1").on("n1"))
+    stage.create(waiting("hinted").nominated("n1"), waiting("free"))
+    stage.run()
+    assert (stage.node_of("hinted"), stage.node_of("free")) == ("n1", "n2")
+
+
+def test_a_pod_that_does_not_fit_on_its_own_node_goes_elsewhere() -> None:
+    stage = Stage(defaults=True)
+    stage.create(room("n1", "1"), room("n2", "4"), waiting("hinted").nominated("n1"))
+    stage.run()
+    assert stage.node_of("hinted") == "n2"
+
+
+def test_a_node_of_its_own_that_does_not_exist_is_no_hindrance() -> None:
+    stage = Stage(defaults=True)
+    stage.create(room("n1", "4"), waiting("hinted").nominated("no-such-node"))
+    stage.run()
+    assert stage.node_of("hinted") == "n1"
+
+
+def test_when_a_promised_pod_is_deleted_those_that_had_to_leave_its_room_are_tried() -> None:
+    stage = stage_with_promise()
+    stage.create(waiting("other").never_preempting())
+    stage.run()
+    stage.delete(waiting("nominee"), at=stage.now + 5.0)
+    stage.run()
+    assert stage.node_of("other") == "n1"
+
+
+def test_pods_of_one_shape_notice_a_promise_that_came_between_them() -> None:
+    stage = Stage(defaults=True)
+    stage.create(room("n1", "4"))
+    stage.create(waiting("first"), at=1.0)
+    stage.create(waiting("nominee", priority=10).nominated("n1").gates("wait"), at=2.0)
+    stage.create(waiting("second").never_preempting(), at=3.0)
+    stage.run()
+    assert (stage.node_of("first"), stage.node_of("second")) == ("n1", "")

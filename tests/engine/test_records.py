@@ -1,0 +1,154 @@
+"""What is kept of decisions: the latest, by pod, with the very scores that the plugins gave."""
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+from msgspec.structs import replace
+from tests.engine.stage import room
+
+from longshore.api import Change, Node, Pod
+from longshore.cluster import PodInfo
+from longshore.engine import Bind, Done, Engine, Failed, Succeeded
+from longshore.engine.explanation import Explanation, explain
+from longshore.engine.records import Decision, Records, Refused
+from longshore.sim import Simulation
+from longshore.testing import PodBuilder, pod
+from longshore.testing.strategies import choosy_pods, varied_nodes
+
+NAMES = ("n1", "n2", "n3", "n4", "n5", "n6")
+
+
+class Pair:
+    """An engine that decides, and another, told the same, that is asked before: neither sees the other."""
+
+    def __init__(self) -> None:
+        self.engine, self.twin = Engine(), Engine()
+        self.now = 0.0
+
+    def tell(self, old: Node | Pod | None, new: Node | Pod | None) -> None:
+        for engine in (self.engine, self.twin):
+            engine.receive(Change(old, new), now=self.now)
+
+    def place(self, each: PodBuilder) -> tuple[Explanation, Decision]:
+        """What was said about the pod right before it was tried, and the record of that."""
+        self.now += 1.0
+        said = explain(self.twin.chooser("longshore"), PodInfo.of(each))
+        self.engine.receive(Change(None, each), now=self.now)
+        for request in self.engine.advance(now=self.now, max_cycles=1):
+            if isinstance(request.effect, Bind):
+                self.engine.receive(Done(request.id, Succeeded()), now=self.now)
+                self.tell(each, each.on(request.effect.node))
+        decision = self.engine.records.of(each.key)[0]
+        if not decision.node:
+            self.engine.receive(Change(each, None), now=self.now)
+        return said, decision
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    nodes=st.tuples(*(varied_nodes(name=name) for name in NAMES)),
+    shapes=st.lists(choosy_pods(name="pod"), min_size=1, max_size=3),
+    order=st.lists(st.integers(0, 2), min_size=4, max_size=16),
+)
+def test_a_record_says_what_the_plugins_said_right_before_the_decision(
+    nodes: tuple[Node, ...], shapes: list[PodBuilder], order: list[int]
+) -> None:
+    pair = Pair()
+    for each in nodes:
+        pair.tell(None, each)
+    for number, which in enumerate(order):
+        said, decision = pair.place(_named(shapes[which % len(shapes)].priority(0), f"pod-{number}"))
+        assert (decision.time, decision.uid) == (pair.now, f"pod-{number}")
+        assert decision.feasible == len(said.feasible)
+        if not said.feasible:
+            assert decision.node == ""
+            continue
+        if len(said.feasible) > 1:
+            assert decision.scores == said.scores[decision.node]
+            assert decision.total == said.totals[decision.node] == max(said.totals.values())
+            assert decision.ties == list(said.totals.values()).count(decision.total)
+        else:
+            assert (decision.node, decision.scores) == (said.feasible[0], {})
+
+
+def _named(each: PodBuilder, name: str) -> PodBuilder:
+    return replace(each, metadata=replace(each.metadata, name=name, uid=name))
+
+
+def test_a_node_that_changed_since_does_not_change_the_record() -> None:
+    pair = Pair()
+    first, second = room("n1").taint("spot", effect="PreferNoSchedule"), room("n2")
+    pair.tell(None, first)
+    pair.tell(None, second)
+    said, decision = pair.place(pod("web").requests(cpu="1"))
+    pair.tell(second, second.allocatable(cpu="64").taint("spot", effect="PreferNoSchedule"))
+    pair.place(pod("later").requests(cpu="1"))
+    assert decision.node == "n2"
+    assert pair.engine.records.of("default/web")[0].scores == decision.scores == said.scores["n2"]
+
+
+def test_a_pod_that_fits_nowhere_has_a_record_with_the_nodes_by_plugin_and_reason() -> None:
+    simulation = Simulation()
+    small, tainted = room("n1", cpu="1"), room("n2").taint("dedicated", effect="NoSchedule")
+    simulation.create(small, room("n3", cpu="1"), tainted, pod("big").requests(cpu="2"))
+    simulation.run(until=0.5)
+    (decision,) = simulation.engine.records.of("default/big")
+    assert decision.refused == (
+        Refused("TaintToleration", "node(s) had untolerated taint(s)", 1),
+        Refused("NodeResourcesFit", "Insufficient cpu", 2),
+    )
+    assert decision.message.startswith(
+        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insuff"
+    )
+    assert (decision.node, decision.nodes, decision.scores) == ("", 3, {})
+
+
+def test_who_has_to_go_for_a_pod_is_in_its_record() -> None:
+    simulation = Simulation()
+    simulation.create(room("n1"), pod("lesser").requests(cpu="3"))
+    simulation.run(until=5.0)
+    simulation.create(pod("urgent").requests(cpu="3").priority(10))
+    simulation.run(until=5.5)
+    decision = simulation.engine.records.of("default/urgent")[-1]
+    assert (decision.nominated_node, decision.victims) == ("n1", ("default/lesser",))
+
+
+def test_every_attempt_for_a_pod_is_on_record_the_newest_first() -> None:
+    simulation = Simulation()
+    simulation.create(room("n1", cpu="1"), pod("web").requests(cpu="2"))
+    simulation.create(room("n2"), at=30.0)
+    simulation.run()
+    bound, refused = simulation.engine.records.of("default/web")
+    assert (bound.node, bound.time) == ("n2", 30.0)
+    assert (refused.node, refused.time) == ("", 0.0)
+
+
+def test_a_bind_that_failed_is_on_record_after_the_decision() -> None:
+    engine = Engine()
+    engine.receive(Change(None, room("n1")), now=0.0)
+    engine.receive(Change(None, pod("web")), now=0.0)
+    (request,) = engine.advance(now=0.0)
+    engine.receive(Done(request.id, Failed("the API server was not reached")), now=1.0)
+    failed, decided = engine.records.of("default/web")
+    assert (failed.node, failed.message) == ("n1", "the API server was not reached")
+    assert (decided.node, decided.message) == ("n1", "")
+
+
+def test_only_the_latest_are_kept() -> None:
+    records = Records(lambda: 0.0, most=3)
+    profile = Engine().profiles["longshore"]
+    for number in range(5):
+        records.failed(pod(f"pod-{number}"), profile, "no")
+    assert len(records) == 3
+    assert [len(records.of(f"default/pod-{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
+
+
+def test_a_pod_with_many_attempts_leaves_nothing_behind_when_its_last_record_goes() -> None:
+    records = Records(lambda: 0.0, most=2)
+    profile = Engine().profiles["longshore"]
+    for _ in range(3):
+        records.failed(pod("stubborn"), profile, "no")
+    assert len(records.of("default/stubborn")) == 2
+    records.failed(pod("other"), profile, "no")
+    records.failed(pod("another"), profile, "no")
+    assert records.of("default/stubborn") == []
+    assert len(records._counts) == 2
