@@ -328,6 +328,13 @@ def test_equal_parts_of_pods_are_shared() -> None:
     assert one.spec.node_name is other.spec.node_name
 
 
+def test_annotations_of_pods_are_kept_only_if_asked_for() -> None:
+    note = pb.StringEntry(key="example.com/note", value="one").SerializeToString()
+    raw = pb.Pod(metadata=pb.ObjectMeta(name="a", annotations=[note])).SerializeToString()
+    assert decode_pod(raw).metadata.annotations == {}
+    assert decode_pod(raw, annotated=True).metadata.annotations == {"example.com/note": "one"}
+
+
 def test_volumes_of_no_interest_to_scheduling_are_dropped() -> None:
     message = pb.Pod()
     claim = pb.VolumeSource(persistent_volume_claim={"claim_name": "data"})
@@ -339,11 +346,13 @@ def test_volumes_of_no_interest_to_scheduling_are_dropped() -> None:
     assert [v.name for v in decode_pod(message.SerializeToString()).spec.volumes] == ["data"]
 
 
-def resized(*, generation: int, node: str = "n1") -> Pod:
+def resized(*, generation: int, node: str = "n1", leaving: bool = False) -> Pod:
     meta = pb.ObjectMeta(name="a", generation=generation)
+    if leaving:
+        meta.deletion_timestamp = pb.Time(seconds=1).SerializeToString()
     status = pb.PodStatus(phase="Running")
     status.container_statuses.add(name="main", resources=b"")
-    for kind in ("PodScheduled", "PodResizePending", "Ready"):
+    for kind in ("PodScheduled", "PodResizePending", "DisruptionTarget", "Ready"):
         status.conditions.append(pb.PodCondition(type=kind, reason="Infeasible").SerializeToString())
     message = pb.Pod(metadata=meta, spec=pb.PodSpec(node_name=node), status=status)
     return decode_pod(message.SerializeToString())
@@ -360,6 +369,12 @@ def test_a_pod_that_may_have_been_resized_tells_what_it_holds(generation: int) -
     status = resized(generation=generation).status
     assert [(s.name, s.resources is None) for s in status.container_statuses] == [("main", False)]
     assert [c.type for c in status.conditions] == ["PodResizePending"]
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_pod_on_its_way_out_tells_whether_it_was_disrupted(generation: int) -> None:
+    status = resized(generation=generation, leaving=True).status
+    assert [c.type for c in status.conditions] == ["PodResizePending", "DisruptionTarget"]
 
 
 def test_a_pod_without_a_node_tells_why() -> None:

@@ -14,6 +14,7 @@ import uvloop
 
 from longshore.dev import ControlPlane
 
+_RUN = (sys.executable, "-m", "longshore", "run", "-v", "--metrics-port=0", "--bind-address=127.0.0.1")
 MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
 
 
@@ -25,6 +26,8 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 class Scheduler:
     process: subprocess.Popen[str]
     log: Path
+    # An API server that has just started refuses everyone until it knows the roles.
+    may_be_refused: bool = False
 
     def stop(self, *, within: float = 20.0) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -45,7 +48,7 @@ def start_scheduler(tmp_path: Path) -> Iterator[StartScheduler]:
         log = tmp_path / f"scheduler-{len(started)}.log"
         with log.open("w") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "longshore", "run", "--kubeconfig", str(kubeconfig), "-v", *arguments],
+                [*_RUN, "--kubeconfig", str(kubeconfig), *arguments],
                 stderr=stderr,
                 text=True,
                 env=os.environ | {"KUBECONFIG": "/nonexistent"},
@@ -58,3 +61,6 @@ def start_scheduler(tmp_path: Path) -> Iterator[StartScheduler]:
     for scheduler in started:
         scheduler.process.kill()
         scheduler.process.wait()
+    for scheduler in started:
+        # The manifest gives it all the rights that it needs.
+        assert scheduler.may_be_refused or "is forbidden" not in scheduler.log.read_text()

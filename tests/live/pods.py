@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from longshore.dev import ControlPlane
@@ -54,3 +55,17 @@ def placed(plane: ControlPlane, namespace: str) -> dict[str, str]:
         for name, pod in pods(plane, namespace).items()
         if "nodeName" in pod["spec"]
     }
+
+
+def eventually(check: Callable[[], bool], *, within: float = 20.0) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + within
+    while not check():
+        assert time.monotonic() < deadline, f"not so after {within:g} s"
+        time.sleep(0.1)
+
+
+def events(plane: ControlPlane, namespace: str, name: str) -> list[dict[str, Any]]:
+    """What people were told about the pod, each thing once."""
+    listed = json.loads(plane.kubectl("get", "events.events.k8s.io", "-n", namespace, "-o", "json"))
+    return [item for item in listed["items"] if item["regarding"]["name"] == name]

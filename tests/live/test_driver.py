@@ -8,13 +8,15 @@ import pytest
 from tests.kube.proxy import AnswerLate, Proxy
 from tests.live.pods import condition, create, manifest, placed, pods
 
-from longshore.api import Change, Pod
+from longshore.api import Change, PersistentVolumeClaim, Pod, PodCondition
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
-from longshore.engine import Bind, Done, Engine, Event, Failed, Request
+from longshore.engine import Bind, Done, Effect, Engine, Event, Evict, Failed, PatchObject, Request
+from longshore.framework.effects import CallExtender
 from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
 from longshore.live import Driver
 from longshore.live.effects import Performer
+from longshore.live.extender import ExtenderCalls
 
 
 @asynccontextmanager
@@ -81,14 +83,28 @@ async def test_nothing_is_decided_without_the_lease(control_plane: ControlPlane,
         await until(lambda: len(placed(control_plane, namespace)) == 1)
 
 
-async def test_lease_lost_between_decision_and_bind(control_plane: ControlPlane, namespace: str) -> None:
-    """The bind is not sent, and the engine is told that it failed."""
+@pytest.mark.parametrize(
+    "effect",
+    [
+        Bind("default", "web", "some-uid", "node-1"),
+        Evict("default", "web", "some-uid", PodCondition(type="DisruptionTarget")),
+        PatchObject(PersistentVolumeClaim, "default", "data", {"metadata": {"labels": {"a": "b"}}}),
+        CallExtender(0, "bind", b"{}"),
+    ],
+    ids=lambda effect: type(effect).__name__,
+)
+async def test_lease_lost_between_decision_and_deed(
+    control_plane: ControlPlane, namespace: str, effect: Effect
+) -> None:
+    """It is not done, and the engine is told that it failed."""
     done: list[Done] = []
     async with Proxy(load(control_plane.kubeconfig)).running() as proxy, Pool(proxy.connection) as pool:
         writer = Writer(pool)
         recorder = EventRecorder(writer, controller=namespace)
-        performer = Performer(writer, recorder, on_done=done.append, may_bind=lambda: False)
-        performer.perform(Request(7, Bind(namespace, "web", "some-uid", "node-1")))
+        performer = Performer(
+            writer, recorder, ExtenderCalls(()), on_done=done.append, may_write=lambda: False
+        )
+        performer.perform(Request(7, effect))
         await performer.finish(within=5.0)
     assert done == [Done(7, Failed("this scheduler no longer holds the lease"))]
     assert proxy.asked == []

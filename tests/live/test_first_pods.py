@@ -27,7 +27,10 @@ def test_pods_are_bound_and_run_and_the_room_of_nodes_is_respected(
     for pod in left:
         told = condition(pod)
         assert (told["status"], told["reason"]) == ("False", "Unschedulable")
-        assert told["message"] == "0/3 nodes are available: 3 Insufficient cpu."
+        assert told["message"] == (
+            "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+        )
     events = json.loads(plane.kubectl("get", "events.events.k8s.io", "-o", "json"))["items"]
     reasons = Counter(event["reason"] for event in events if event["reportingController"] == "longshore")
     assert reasons == {"Scheduled": 6, "FailedScheduling": 2}
@@ -94,6 +97,7 @@ def test_api_server_restarted_while_pods_are_scheduled(
     create(plane, "default", manifest("first"))
     wait_until_running(plane, "default", 1)
     create(plane, "default", *(manifest(f"before-{n}") for n in range(30)))
+    scheduler.may_be_refused = True
     plane.api_server.kill()
     plane.api_server.restart()
     create(plane, "default", *(manifest(f"after-{n}") for n in range(30)))

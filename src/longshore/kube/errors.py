@@ -1,6 +1,12 @@
 """What can go wrong between us and the API server."""
 
 import msgspec
+from google.protobuf.message import DecodeError
+
+from longshore.kube._pb import kubernetes_pb2 as pb
+
+# What every object begins with that the API server sends as protobuf.
+MAGIC = b"k8s\0"
 
 
 class ApiError(Exception):
@@ -42,11 +48,20 @@ class Status(msgspec.Struct, rename="camel"):
         return ApiError(self.code, self.reason, self.message, float(retry_after) if retry_after else None)
 
 
+def protobuf_status(raw: bytes) -> Status:
+    message = pb.Status.FromString(raw)
+    details = StatusDetails(message.details.retry_after_seconds)
+    return Status(message.code, message.reason, message.message, details)
+
+
 def api_error(status: int, body: bytes, retry_after: str | None) -> ApiError:
     """The error that an HTTP answer means, whatever its body turns out to be."""
     try:
-        answer = msgspec.json.decode(body, type=Status)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        if body.startswith(MAGIC):
+            answer = protobuf_status(pb.Unknown.FromString(body[len(MAGIC) :]).raw)
+        else:
+            answer = msgspec.json.decode(body, type=Status)
+    except (msgspec.DecodeError, UnicodeDecodeError, DecodeError):
         # Not from the API server itself, but from something in front of it.
         text = body[:200].decode(errors="replace").strip().partition("\n")[0]
         answer = Status(message=text or "no explanation given")

@@ -43,12 +43,11 @@ from longshore.api import (
 from longshore.api.meta import ApiObject
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.codec import INITIAL_EVENTS_END, Bookmark, Broken, Page, Undecodable
-from longshore.kube.errors import Status, StatusDetails
+from longshore.kube.errors import MAGIC, Status, protobuf_status
 from longshore.kube.sharing import Shared, part_decoder, tuple_of
 
 T = TypeVar("T", bound=ApiObject)
 
-_MAGIC = b"k8s\0"
 _TYPE = "application/vnd.kubernetes.protobuf"
 # The API server takes no object of more than a few megabytes.
 _MAX_FRAME = 64 * 2**20
@@ -60,6 +59,7 @@ _NEARBY = 1_024
 # A condition begins with its type: field 1 and the length of the text.
 _POD_SCHEDULED = b"\n\x0cPodScheduled"
 _POD_RESIZE_PENDING = b"\n\x10PodResizePending"
+_DISRUPTION_TARGET = b"\n\x10DisruptionTarget"
 # A volume has one source, which begins with the tag of its field. Sources that are not in the schema, such as
 # the projected token that each pod has under a name of its own, are dropped with their volumes.
 _VOLUME_SOURCES = tuple(
@@ -212,7 +212,7 @@ _pod_statuses = Shared(_pod_status, limit=_NEARBY)
 _NEVER_RESIZED: tuple[Any, ...] = ((), (), None, ())
 
 
-def decode_pod(raw: bytes) -> Pod:
+def decode_pod(raw: bytes, *, annotated: bool = False) -> Pod:
     message = pb.Pod.FromString(raw)
     spec, status = message.spec, message.status
     init_containers = spec.init_containers
@@ -227,20 +227,24 @@ def decode_pod(raw: bytes) -> Pod:
     # A pod of the first generation has what its spec asks for: a resize would have made it the second.
     # Servers before 1.34 do not count generations.
     never_resized = message.metadata.generation == 1
-    # Of the conditions only these two are read. That a bound pod is scheduled is known from its node name.
-    condition = _POD_RESIZE_PENDING if node_name else _POD_SCHEDULED
-    conditions = () if node_name and never_resized else status.conditions[:]
+    # Of the conditions only these are read. That a bound pod is scheduled is known from its node name; what
+    # it is disrupted for matters when it is on its way out.
+    leaving = bool(message.metadata.deletion_timestamp)
+    kinds: bytes | tuple[bytes, ...] = _POD_SCHEDULED
+    if node_name:
+        kinds = (_POD_RESIZE_PENDING, _DISRUPTION_TARGET) if leaving else _POD_RESIZE_PENDING
+    conditions = () if node_name and never_resized and not leaving else status.conditions[:]
     status_key = (
         status.phase,
         status.nominated_node_name,
         status.start_time,
-        tuple([each for each in conditions if each.startswith(condition)]),
+        tuple([each for each in conditions if each.startswith(kinds)]),
         _NEVER_RESIZED if never_resized else _resized_key(status),
         tuple(status.resource_claim_statuses[:]) if claims else (),
     )
     return Pod(
-        # Annotations of pods are left out: no scheduler reads them, and they are long.
-        _metadata(message.metadata, _EMPTY),
+        # Annotations of pods are left out unless asked for: no plugin reads them, and they are long.
+        _metadata(message.metadata, _annotations(message.metadata.annotations) if annotated else _EMPTY),
         PodSpec(
             _strings[node_name],
             _strings[spec.scheduler_name],
@@ -322,7 +326,7 @@ class ProtobufCodec(Generic[T]):
                 ended = meta.annotations.get(INITIAL_EVENTS_END) == "true"
                 return kind, Bookmark(meta.resource_version, ended)
             if kind == "ERROR":
-                return kind, _status(raw)
+                return kind, protobuf_status(raw)
         except DecodeError as error:
             raise Undecodable(f"not a watch event: {error}") from error
         return kind, self._object(raw)
@@ -335,12 +339,6 @@ class ProtobufCodec(Generic[T]):
 
 
 def _unwrap(body: bytes) -> bytes:
-    if not body.startswith(_MAGIC):
+    if not body.startswith(MAGIC):
         raise DecodeError("the protobuf envelope of Kubernetes is missing")
     return pb.Unknown.FromString(body[4:]).raw
-
-
-def _status(raw: bytes) -> Status:
-    message = pb.Status.FromString(raw)
-    details = StatusDetails(message.details.retry_after_seconds)
-    return Status(message.code, message.reason, message.message, details)

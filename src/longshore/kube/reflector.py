@@ -18,6 +18,7 @@ from longshore.kube.backoff import Backoff
 from longshore.kube.client import Client
 from longshore.kube.codec import Bookmark, Broken, Undecodable
 from longshore.kube.errors import ApiError, ConnectionFailed, Status
+from longshore.kube.listing import list_all
 from longshore.kube.resources import Resource
 
 T = TypeVar("T", bound=ApiObject)
@@ -26,7 +27,6 @@ log = structlog.get_logger()
 
 # The API server sends a bookmark about once a minute, so a longer silence means a dead connection.
 READ_TIMEOUT = 90.0
-_PAGE_SIZE = 500
 # A watch is asked for this long at most (drawn anew each time), so that watches do not all end together.
 _WATCH_SECONDS = (300, 600)
 # A watch that ends sooner than this without an event is a failure, not the normal end of a watch.
@@ -60,7 +60,7 @@ class Reflector(Generic[T]):
         # How often the state was fetched as a whole.
         self.lists = 0
         self._client = client
-        self._resource = resource
+        self.resource = resource
         self._on_change = on_change
         self._on_synced = on_synced
         self._path = resource.path(namespace=namespace)
@@ -93,7 +93,7 @@ class Reflector(Generic[T]):
                 reason, wait = str(error), self._backoff.wait()
             if wait > 0:
                 log.warning(
-                    "watch interrupted", resource=str(self._resource), reason=reason, wait=round(wait, 2)
+                    "watch interrupted", resource=str(self.resource), reason=reason, wait=round(wait, 2)
                 )
                 await self._sleep(wait)
 
@@ -118,28 +118,10 @@ class Reflector(Generic[T]):
             await self._watch(fresh=None)
 
     async def _list(self) -> None:
-        fresh: dict[str, T] = {}
-        params = self._selectors | {"limit": str(_PAGE_SIZE)}
-        while True:
-            try:
-                body = await self._client.request(
-                    "GET", self._path, params=params, accept=self._resource.codec.accept_list
-                )
-            except ApiError as error:
-                if error.status != 410 or "continue" not in params:
-                    raise
-                # The list grew too old between two pages: take it in one piece.
-                fresh, params = {}, dict(self._selectors)
-                continue
-            page = self._resource.codec.page(body)
-            for message in page.undecodable:
-                log.warning("object left out", resource=str(self._resource), reason=message)
-            fresh.update((item.key, item) for item in page.items)
-            if not page.continue_token:
-                break
-            params = params | {"continue": page.continue_token}
-            await asyncio.sleep(0)
-        self._replace(fresh, page.resource_version)
+        listing = await list_all(self._client, self.resource, path=self._path, selectors=self._selectors)
+        for message in listing.undecodable:
+            log.warning("object left out", resource=str(self.resource), reason=message)
+        self._replace(listing.items, listing.resource_version)
 
     async def _watch(self, fresh: dict[str, T] | None) -> None:
         """Follow the changes after `_version`; with `fresh`, collect the whole state there first."""
@@ -152,7 +134,7 @@ class Reflector(Generic[T]):
             params["resourceVersion"] = self._version
         else:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        codec = self._resource.codec
+        codec = self.resource.codec
         buffer = bytearray()
         async with self._client.stream(
             self._path, params=params, accept=codec.accept_watch, read_timeout=self._read_timeout
@@ -180,7 +162,7 @@ class Reflector(Generic[T]):
                 raise item.error()
             case Broken():
                 log.warning(
-                    "object left out", resource=str(self._resource), object=item.key, reason=item.message
+                    "object left out", resource=str(self.resource), object=item.key, reason=item.message
                 )
                 fresh.pop(item.key, None)
             case _ if kind == "DELETED":
@@ -198,7 +180,7 @@ class Reflector(Generic[T]):
                 self._version = item.resource_version
             case Broken():
                 log.warning(
-                    "object left out", resource=str(self._resource), object=item.key, reason=item.message
+                    "object left out", resource=str(self.resource), object=item.key, reason=item.message
                 )
                 self._delete(item.key)
                 self._version = item.resource_version or self._version

@@ -1,5 +1,6 @@
 """Which resource is meant: its group, version and plural, and how its objects are decoded."""
 
+from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
@@ -54,6 +55,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 PODS = Resource(plural="pods", codec=ProtobufCodec(decode_pod))
+ANNOTATED_PODS = Resource(plural="pods", codec=ProtobufCodec(partial(decode_pod, annotated=True)))
 NODES = Resource(plural="nodes", codec=ProtobufCodec(decode_node), namespaced=False)
 
 # There are few of these beside the pods, and they change seldom: JSON serves them well.

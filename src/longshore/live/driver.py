@@ -8,28 +8,30 @@ neither a slow API server nor a long queue of pods keeps the watches from being 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import structlog
 
-from longshore.api import Change, Node, Pod
-from longshore.engine import Engine
-from longshore.engine.events import Done, Event
+from longshore.engine import Engine, Request
+from longshore.engine.events import Event
 from longshore.kube.client import Client
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import NODES, PODS
+from longshore.kube.resources import ANNOTATED_PODS, NODES, PODS, Resource
 from longshore.kube.writer import Writer
 from longshore.live.effects import Performer
+from longshore.live.extender import ExtenderCalls
+from longshore.live.kinds import NOT_ENDED, OTHERS
 
 log = structlog.get_logger()
 
 # Decisions are made in slices of this many seconds between looks at the inbox.
 _SLICE = 0.005
 _CYCLES_AT_ONCE = 8
-_STOP_SECONDS = 15.0
-# Pods that have ended hold no room: to the scheduler they are deleted.
-_NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+_STOP_SECONDS = 10.0
+# How often to look whether the last write has ended: not every one of them is answered.
+_STOP_POLL = 0.02
 
 
 class Driver:
@@ -41,29 +43,59 @@ class Driver:
         client: Client,
         writer: Writer,
         recorder: EventRecorder,
+        extenders: ExtenderCalls | None = None,
         *,
         on_event: Callable[[Event, float], None] = lambda _event, _now: None,
     ) -> None:
-        # Asked before decisions and again before each bind: whether we hold the lease.
+        # Asked before decisions and again before each write: whether we hold the lease.
         self.may_bind: Callable[[], bool] = lambda: True
         self._engine = engine
         self._inbox: deque[Event] = deque()
         self._wake = asyncio.Event()
         self._on_event = on_event
         self._ready = False
-        self._performer = Performer(writer, recorder, on_done=self._put, may_bind=self._holds_lease)
-        self._nodes: Reflector[Node] = Reflector(client, NODES, self._put, on_synced=self._wake.set)
-        self._pods: Reflector[Pod] = Reflector(
-            client, PODS, self._put, on_synced=self._wake.set, field_selector=_NOT_ENDED
+        self._stopping = False
+        self._performer = Performer(
+            writer,
+            recorder,
+            extenders or ExtenderCalls(()),
+            on_done=self._put,
+            on_room=self._wake.set,
+            may_write=self._holds_lease,
         )
+        self._nodes = self._mirror(client, NODES)
+        pods = ANNOTATED_PODS if extenders else PODS
+        self._pods = self._mirror(client, pods, field_selector=NOT_ENDED)
+        others = [self._mirror(client, resource) for resource in OTHERS]
+        self._reflectors = [self._nodes, self._pods, *others]
+
+    def _mirror(self, client: Client, resource: Resource[Any], *, field_selector: str = "") -> Reflector[Any]:
+        return Reflector(client, resource, self._put, on_synced=self._wake.set, field_selector=field_selector)
 
     @property
     def synced(self) -> bool:
-        return self._nodes.synced.is_set() and self._pods.synced.is_set()
+        return all(reflector.synced.is_set() for reflector in self._reflectors)
+
+    @property
+    def ready(self) -> bool:
+        """The engine knows all that was there at the start."""
+        return self._ready
+
+    @property
+    def reflectors(self) -> Sequence[Reflector[Any]]:
+        return self._reflectors
+
+    @property
+    def events_waiting(self) -> int:
+        return len(self._inbox)
+
+    @property
+    def writes_in_flight(self) -> int:
+        return self._performer.writes_in_flight
 
     async def run(self, *, until: asyncio.Event) -> None:
-        """Schedule until told to stop; then let the writes under way end."""
-        reflectors = [asyncio.create_task(self._nodes.run()), asyncio.create_task(self._pods.run())]
+        """Schedule until told to stop; then let what is under way end."""
+        reflectors = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
         stopped = asyncio.create_task(until.wait())
         loop = asyncio.create_task(self._loop())
         try:
@@ -71,6 +103,10 @@ class Driver:
             done, _ = await asyncio.wait([stopped, loop, *reflectors], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
+            if self.may_bind():
+                self._stopping = True
+                self._wake.set()
+                await asyncio.wait([loop], timeout=_STOP_SECONDS)
         finally:
             for task in (loop, stopped, *reflectors):
                 task.cancel()
@@ -82,21 +118,27 @@ class Driver:
         """Look again whether there is something to do."""
         self._wake.set()
 
-    def _put(self, event: Change[Pod] | Change[Node] | Done) -> None:
+    def _put(self, event: Event) -> None:
         self._inbox.append(event)
         self._wake.set()
 
     async def _loop(self) -> None:
-        while True:
+        while not self._ended():
             self._wake.clear()
             self._receive()
             # The engine must know of every bound pod before it gives away room.
-            if self.synced and not self._inbox and not self._ready:
+            if not self._ready and not self._inbox and self.synced:
                 self._ready = True
                 log.info("ready", nodes=len(self._nodes.store), pods=len(self._pods.store))
-            if self._may_decide():
+            if self._stopping:
+                self._perform(self._engine.advance(now=time.monotonic(), max_cycles=0))
+            elif self._may_decide():
                 self._decide()
             await self._rest()
+
+    def _ended(self) -> bool:
+        """Told to stop, and all that was under way is done and told."""
+        return self._stopping and not self._inbox and not self._performer.is_writing
 
     def _holds_lease(self) -> bool:
         return self.may_bind()
@@ -119,11 +161,14 @@ class Driver:
         now = time.monotonic()
         until = now + _SLICE
         while self._may_decide() and self._due(now):
-            for request in self._engine.advance(now=now, max_cycles=_CYCLES_AT_ONCE):
-                self._performer.perform(request)
+            self._perform(self._engine.advance(now=now, max_cycles=_CYCLES_AT_ONCE))
             now = time.monotonic()
             if now > until:
                 break
+
+    def _perform(self, requests: list[Request]) -> None:
+        for request in requests:
+            self._performer.perform(request)
 
     def _due(self, now: float) -> bool:
         deadline = self._engine.deadline
@@ -136,6 +181,8 @@ class Driver:
             return
         deadline = self._engine.deadline if self._may_decide() else None
         wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if self._stopping:
+            wait = _STOP_POLL
         if wait == 0.0:
             await asyncio.sleep(0)
             return

@@ -1,114 +1,152 @@
-"""Performs what the engine asks for on the API server, and tells how it ended."""
+"""Performs what the engine asks for, and tells how it ended."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 import structlog
 
-from longshore.engine import Bind, RecordEvent, Request, SetCondition
-from longshore.engine.events import Done, Failed, Outcome, Succeeded
-from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.engine import Bind, Evict, PatchObject, RecordEvent, Request, Run
+from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
+from longshore.framework.effects import CallExtender, Until
 from longshore.kube.recorder import EventRecorder, Happening
-from longshore.kube.resources import PODS
-from longshore.kube.writer import Patch, Writer
+from longshore.kube.writer import Writer
+from longshore.live.extender import ExtenderCalls
+from longshore.live.writes import Write, write
 
 log = structlog.get_logger()
 
 # Decisions wait when this many writes are under way: the API server is the slower of the two.
 MAX_IN_FLIGHT = 256
+# They wait as well when plugins have this much on their hands.
+MAX_RUNNING = 4096
+# What an `async def` plugin may take: as long as kube-scheduler waits for volumes by default.
+_RUN_SECONDS = 600.0
+_NOT_LEADING = Failed("this scheduler no longer holds the lease")
 
 
 class Performer:
-    """Turns requests into writes; every request is answered by exactly one `Done`."""
+    """Turns requests into deeds; one that the engine waits for is answered by exactly one `Done`."""
 
     def __init__(
         self,
         writer: Writer,
         recorder: EventRecorder,
+        extenders: ExtenderCalls,
         *,
         on_done: Callable[[Done], None],
-        may_bind: Callable[[], bool] = lambda: True,
+        on_room: Callable[[], None] = lambda: None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.bound = 0
         self._writer = writer
         self._recorder = recorder
+        self._extenders = extenders
         self._on_done = on_done
-        self._may_bind = may_bind
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Called when there is room again after there was none.
+        self._on_room = on_room
+        self._may_write = may_write
+        self._writes: set[asyncio.Task[None]] = set()
+        self._runs: set[asyncio.Task[None]] = set()
 
     @property
     def has_room(self) -> bool:
-        return len(self._tasks) < MAX_IN_FLIGHT
+        return len(self._writes) < MAX_IN_FLIGHT and len(self._runs) < MAX_RUNNING
+
+    @property
+    def writes_in_flight(self) -> int:
+        return len(self._writes)
+
+    @property
+    def is_writing(self) -> bool:
+        return bool(self._writes)
 
     def perform(self, request: Request) -> None:
-        """Begin the write and return at once."""
-        if isinstance(request.effect, RecordEvent):
-            self._recorder.record(_happening(request.effect))
-            self._on_done(Done(request.id, Succeeded()))
-            return
-        task = asyncio.create_task(self._write(request.id, request.effect))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        """Begin, and return at once."""
+        effect = request.effect
+        if isinstance(effect, RecordEvent):
+            self._recorder.record(_happening(effect))
+        elif isinstance(effect, Run):
+            self._begin(self._runs, request, self._run(effect))
+        elif isinstance(effect, CallExtender):
+            self._begin(self._writes, request, self._call(effect))
+        elif not isinstance(effect, Until):  # the engine answers that itself
+            self._begin(self._writes, request, self._write(effect))
 
     async def finish(self, *, within: float) -> None:
-        """Let the writes under way end, then the events about them."""
+        """Let the writes under way end, then the events about them; what plugins do is given up."""
+        for task in self._runs:
+            task.cancel()
+        await asyncio.gather(*self._runs, return_exceptions=True)
         try:
             async with asyncio.timeout(within):
-                await asyncio.gather(*self._tasks)
+                await asyncio.gather(*self._writes)
                 await self._recorder.flush()
         except TimeoutError:
-            log.warning("stopped with writes under way", writes=len(self._tasks))
+            log.warning("stopped with writes under way", writes=len(self._writes))
 
-    async def _write(self, number: int, effect: Bind | SetCondition) -> None:
+    def _begin(
+        self, tasks: set[asyncio.Task[None]], request: Request, deed: Coroutine[Any, Any, Outcome]
+    ) -> None:
+        task = asyncio.create_task(self._answer(request, deed))
+        tasks.add(task)
+        task.add_done_callback(partial(self._ended, tasks))
+
+    def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        had_room = self.has_room
+        tasks.discard(task)
+        if not had_room and self.has_room:
+            self._on_room()
+
+    async def _answer(self, request: Request, deed: Coroutine[Any, Any, Outcome]) -> None:
+        effect = request.effect
         try:
-            outcome = await (self._bind(effect) if isinstance(effect, Bind) else self._set_condition(effect))
+            outcome = await deed
         except Exception as error:
             # A fault of ours. The engine waits for an answer, and one pod must not stop the others.
-            log.exception("a write broke", pod=f"{effect.namespace}/{effect.name}")
+            log.exception("an effect broke", effect=type(effect).__name__)
             outcome = Failed(f"internal error: {error!r}")
-        self._on_done(Done(number, outcome))
+        if isinstance(effect, Bind | Evict | PatchObject | Run | CallExtender):
+            self._on_done(Done(request.id, outcome))
 
-    async def _bind(self, bind: Bind) -> Outcome:
-        if not self._may_bind():
-            return Failed("this scheduler no longer holds the lease")
-        outcome = await self._writer.bind(bind.namespace, bind.name, bind.uid, bind.node)
-        pod = f"{bind.namespace}/{bind.name}"
-        if isinstance(outcome, Succeeded):
+    async def _run(self, effect: Run) -> Outcome:
+        try:
+            async with asyncio.timeout(_RUN_SECONDS):
+                return Answered(await effect.awaitable)
+        except TimeoutError as error:
+            return Failed(str(error) or f"not done within {_RUN_SECONDS:g} s")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return Failed("the plugin cancelled its own work")
+        except (Exception, SystemExit) as error:  # whatever a plugin does, only this attempt fails
+            return Failed(repr(error))
+
+    async def _call(self, effect: CallExtender) -> Outcome:
+        return await self._extenders.call(effect) if self._may_write() else _NOT_LEADING
+
+    async def _write(self, effect: Write) -> Outcome:
+        if not self._may_write():
+            return _NOT_LEADING
+        outcome = await write(self._writer, effect)
+        if isinstance(effect, Bind) and isinstance(outcome, Succeeded):
             self.bound += 1
-            log.debug("pod bound", pod=pod, node=bind.node)
-        else:
-            kind = type(outcome).__name__.lower()
-            log.warning("pod not bound", pod=pod, node=bind.node, outcome=kind, reason=outcome.message)
+        _log(effect, outcome)
         return outcome
 
-    async def _set_condition(self, effect: SetCondition) -> Outcome:
-        condition = effect.condition
-        body = {
-            "metadata": {"uid": effect.uid},
-            "status": {
-                "conditions": [
-                    {
-                        "type": condition.type,
-                        "status": condition.status,
-                        "reason": condition.reason,
-                        "message": condition.message,
-                        "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                    }
-                ]
-            },
-        }
-        try:
-            await self._writer.patch(
-                PODS, effect.namespace, effect.name, body, kind=Patch.STRATEGIC, subresource="status"
-            )
-        except (ApiError, ConnectionFailed) as error:
-            gone = isinstance(error, ApiError) and error.status in (404, 409)
-            if not gone:
-                pod = f"{effect.namespace}/{effect.name}"
-                log.warning("condition not written", pod=pod, reason=str(error))
-            return Failed(str(error))
-        return Succeeded()
+
+def _log(effect: Write, outcome: Outcome) -> None:
+    name = f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
+    if isinstance(effect, Bind):
+        if isinstance(outcome, Succeeded):
+            log.debug("pod bound", pod=name, node=effect.node)
+            return
+        kind, reason = type(outcome).__name__.lower(), getattr(outcome, "message", "")
+        log.warning("pod not bound", pod=name, node=effect.node, outcome=kind, reason=reason)
+    elif isinstance(outcome, Failed):
+        log.warning("write failed", effect=type(effect).__name__, object=name, reason=outcome.message)
 
 
 def _happening(event: RecordEvent) -> Happening:

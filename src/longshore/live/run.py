@@ -9,13 +9,14 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 
 import structlog
 
 from longshore.engine import Engine
 from longshore.errors import UserError
+from longshore.framework.configuration import Configuration, LeaderElection
 from longshore.kube.client import Client
 from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -24,36 +25,48 @@ from longshore.kube.pool import Pool
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.writer import Writer
 from longshore.live.driver import Driver
+from longshore.live.extender import ExtenderCalls
+from longshore.live.vitals import Vitals
 
 log = structlog.get_logger()
 
 _BINDS_AT_ONCE = 48
 _EVENTS_AT_ONCE = 16
-LEASE_NAMESPACE = "kube-system"
 
 
 async def schedule(
     connect: Callable[[], Connection],
     engine: Engine,
+    configuration: Configuration,
     *,
-    leader_elect: bool,
     stop: asyncio.Event,
+    attend: Callable[[Vitals], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Schedule until `stop` is set. `connect` is called once for each event loop that talks to the server."""
+    """Schedule until `stop` is set. `connect` is called once for each event loop that talks to the server.
+
+    `attend` is entered when there is something to be known about the scheduler, and left at its end.
+    """
+    extenders = ExtenderCalls(configuration.extenders)
     connection = connect()
-    async with Client(connection) as client, Pool(connection, size=_BINDS_AT_ONCE + _EVENTS_AT_ONCE) as pool:
+    async with (
+        Client(connection) as client,
+        Pool(connection, size=_BINDS_AT_ONCE + _EVENTS_AT_ONCE) as pool,
+        extenders,
+    ):
         await _greet(client)
         driver = Driver(
             engine,
             client,
             Writer(pool, concurrency=_BINDS_AT_ONCE),
             EventRecorder(Writer(pool, concurrency=_EVENTS_AT_ONCE), controller=engine.scheduler_name),
+            extenders,
         )
-        if leader_elect:
-            async with _leading(connect, engine.scheduler_name, driver, stop):
+        election = configuration.leader_election
+        vitals = Vitals(driver, lease_name=election.resource_name if election.leader_elect else "", stop=stop)
+        leading = _leading(connect, election, driver, stop) if election.leader_elect else nullcontext()
+        async with leading, vitals.beating():
+            with attend(vitals):
                 await driver.run(until=stop)
-        else:
-            await driver.run(until=stop)
 
 
 async def _greet(client: Client) -> None:
@@ -77,7 +90,7 @@ def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None
 
 @asynccontextmanager
 async def _leading(
-    connect: Callable[[], Connection], name: str, driver: Driver, stop: asyncio.Event
+    connect: Callable[[], Connection], election: LeaderElection, driver: Driver, stop: asyncio.Event
 ) -> AsyncIterator[None]:
     """Let the driver decide and bind only while we hold the lease; give it back after the last write."""
     loop = asyncio.get_running_loop()
@@ -90,8 +103,11 @@ async def _leading(
 
     elector = LeaderElector(
         lambda: Client(connect()),
-        namespace=LEASE_NAMESPACE,
-        name=name,
+        namespace=election.resource_namespace,
+        name=election.resource_name,
+        lease_duration=election.lease_duration,
+        renew_deadline=election.renew_deadline,
+        retry_period=election.retry_period,
         identity=f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}",
         on_started_leading=partial(_call, loop, driver.nudge),
         on_stopped_leading=partial(_call, loop, lose),

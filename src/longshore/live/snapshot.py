@@ -1,0 +1,73 @@
+"""The cluster at one moment, for questions about it, read with the rights of whoever asks."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from longshore.api import Pod
+from longshore.api.meta import ApiObject
+from longshore.errors import UserError
+from longshore.kube.client import Client
+from longshore.kube.codec import Undecodable
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.listing import list_all
+from longshore.kube.resources import ANNOTATED_PODS, NODES, Resource
+from longshore.live.kinds import NOT_ENDED, OTHERS
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    objects: tuple[ApiObject, ...]
+    # What is missing in it, a line each.
+    warnings: tuple[str, ...] = ()
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        key = f"{namespace}/{name}"
+        return next((o for o in self.objects if isinstance(o, Pod) and o.key == key), None)
+
+
+async def take(client: Client, *, namespace: str, name: str) -> Snapshot:
+    """All that a scheduler would know, and this pod even if it has ended. Raises UserError.
+
+    A kind that the caller may not read is left out, with a warning; without nodes nothing can be said.
+    """
+    pod = await _pod(client, namespace, name)
+    nodes, pods, *others = await asyncio.gather(
+        _readable(client, NODES),
+        _readable(client, ANNOTATED_PODS, {"fieldSelector": NOT_ENDED}),
+        *(_readable(client, resource) for resource in OTHERS),
+    )
+    if not nodes.objects and nodes.warnings:
+        raise UserError(nodes.warnings[0])
+    parts = [nodes, pods, *others]
+    objects = {(type(o), o.key): o for part in parts for o in part.objects} | {(Pod, pod.key): pod}
+    return Snapshot(tuple(objects.values()), tuple(line for part in parts for line in part.warnings))
+
+
+async def _pod(client: Client, namespace: str, name: str) -> Pod:
+    path = ANNOTATED_PODS.path(namespace=namespace, name=name)
+    try:
+        return msgspec.json.decode(await client.request("GET", path), type=Pod)
+    except ApiError as error:
+        if error.status == 404:
+            raise UserError(f"there is no pod {name} in namespace {namespace}; -n names another") from error
+        raise UserError(f"the API server refuses: {error.message}") from error
+    except ConnectionFailed as error:
+        raise UserError(f"cannot talk to the API server: {error}") from error
+
+
+async def _readable(
+    client: Client, resource: Resource[Any], selectors: Mapping[str, str] | None = None
+) -> Snapshot:
+    try:
+        listing = await list_all(client, resource, selectors=selectors)
+    except ApiError as error:
+        if error.status not in (401, 403, 404):
+            raise UserError(f"the API server cannot list {resource}: {error}") from error
+        return Snapshot((), (f"{resource} left out: {error.message}",))
+    except (ConnectionFailed, Undecodable) as error:
+        raise UserError(f"cannot list {resource}: {error}") from error
+    return Snapshot(
+        tuple(listing.items.values()), tuple(f"{resource} left out: {line}" for line in listing.undecodable)
+    )

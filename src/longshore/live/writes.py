@@ -1,0 +1,100 @@
+"""Effects that are writes to the API server, each with the outcome that the engine is told."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from longshore.api import PersistentVolume, PersistentVolumeClaim, PodCondition
+from longshore.api.meta import ApiObject
+from longshore.engine import Bind, Evict, Nominate, PatchObject, SetCondition
+from longshore.engine.events import Conflict, Failed, Gone, Outcome, Succeeded
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from longshore.kube.writer import Patch, Writer
+
+log = structlog.get_logger()
+
+Write = Bind | SetCondition | Nominate | Evict | PatchObject
+
+# What plugins may patch: the service account has the right to, and no more.
+_PATCHED: Mapping[type[ApiObject], Resource[Any]] = {
+    PersistentVolume: PERSISTENT_VOLUMES,
+    PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIMS,
+}
+
+
+async def write(writer: Writer, effect: Write) -> Outcome:
+    """Perform the effect. What the server refuses is an outcome, too."""
+    try:
+        match effect:
+            case Bind():
+                return await writer.bind(effect.namespace, effect.name, effect.uid, effect.node)
+            case SetCondition():
+                await _set_status(writer, effect, effect.condition, effect.nominated_node, effect.transition)
+            case Nominate():
+                await _set_status(writer, effect, None, effect.node)
+            case Evict():
+                await _set_status(writer, effect, effect.condition)
+                await writer.delete(PODS, effect.namespace, effect.name, uid=effect.uid)
+            case PatchObject():
+                return await _patch(writer, effect)
+    except (ApiError, ConnectionFailed) as error:
+        return Gone(str(error)) if _means_gone(error) else Failed(str(error))
+    return Succeeded()
+
+
+def _means_gone(error: ApiError | ConnectionFailed) -> bool:
+    """The object of the name is no more, or is another one."""
+    if not isinstance(error, ApiError):
+        return False
+    # How a patch and a deletion complain about another UID.
+    return (
+        error.status == 404
+        or (error.status == 422 and "metadata.uid" in error.message)
+        or (error.status == 409 and "the UID in the precondition" in error.message)
+    )
+
+
+async def _set_status(
+    writer: Writer,
+    effect: SetCondition | Nominate | Evict,
+    condition: PodCondition | None,
+    nominated_node: str | None = None,
+    transition: bool = True,
+) -> None:
+    status: dict[str, Any] = {}
+    if condition is not None:
+        status["conditions"] = [_condition(condition, transition)]
+    if nominated_node is not None:
+        status["nominatedNodeName"] = nominated_node or None
+    body = {"metadata": {"uid": effect.uid}, "status": status}
+    await writer.patch(PODS, effect.namespace, effect.name, body, kind=Patch.STRATEGIC, subresource="status")
+
+
+def _condition(condition: PodCondition, transition: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+    if condition.observed_generation:
+        body["observedGeneration"] = condition.observed_generation
+    if transition:
+        body["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return body
+
+
+async def _patch(writer: Writer, effect: PatchObject) -> Outcome:
+    resource = _PATCHED.get(effect.kind)
+    if resource is None:
+        return Failed(f"objects of the kind {effect.kind.__name__} are not for a scheduler to patch")
+    try:
+        await writer.patch(resource, effect.namespace, effect.name, effect.patch)
+    except ApiError as error:
+        if error.status == 409:
+            return Conflict(error.message)
+        raise
+    return Succeeded()

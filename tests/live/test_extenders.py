@@ -1,0 +1,186 @@
+"""Extenders are called as kube-scheduler calls them: both schedulers, one cluster, the same extender."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.live.conftest import StartScheduler
+from tests.live.extender import Extender, Said
+from tests.live.pods import condition, create, eventually, manifest, pods
+
+from longshore.dev import ControlPlane
+from longshore.dev.build import build
+from longshore.dev.fixtures import OwnCluster
+from longshore.kube.writer import contains
+
+STOCK, OURS = "default-scheduler", "longshore"
+# What differs from one pod to the next, or by the time when it was read.
+_PASSING = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
+
+
+def configuration(name: str, extenders: list[dict[str, Any]], kubeconfig: str = "") -> str:
+    content = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": kubeconfig},
+        "profiles": [{"schedulerName": name}],
+        "extenders": extenders,
+    }
+    return json.dumps(content)
+
+
+class Both:
+    """The same pod for one scheduler, then for the other, in the same situation."""
+
+    def __init__(self, plane: ControlPlane, extender: Extender) -> None:
+        self._plane = plane
+        self._extender = extender
+
+    def __call__(
+        self, *, labels: dict[str, str], cpu: str = "100m", priority: str = "", low: int = 0
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What became of the pod, and what the extender heard, for kube-scheduler and for us."""
+        first, second = (self._try(name, labels, cpu, priority, low) for name in (STOCK, OURS))
+        return first, second
+
+    def _try(self, name: str, labels: dict[str, str], cpu: str, priority: str, low: int) -> dict[str, Any]:
+        plane = self._plane
+        for number in range(low):
+            pod = manifest(f"low-{number}", cpu="8")
+            pod["spec"]["nodeName"] = f"node-{number}"
+            create(plane, "default", pod)
+        eventually(lambda: len(pods(plane, "default")) == low)
+        time.sleep(0.5)  # for both schedulers to have heard of it
+        self._extender.heard.clear()
+        annotations = {"example.com/note": "for the extender"}
+        pod = manifest("web", cpu=cpu, scheduler=name, labels=labels, annotations=annotations)
+        if priority:
+            pod["spec"]["priorityClassName"] = priority
+        create(plane, "default", pod)
+        eventually(lambda: bool(condition(pods(plane, "default")["web"])))
+        time.sleep(0.5)  # for evictions
+        now = pods(plane, "default")
+        told = condition(now["web"])
+        result = {
+            "node": now["web"]["spec"].get("nodeName"),
+            "told": (told["status"], told.get("reason"), told.get("message")),
+            "nominated": now["web"]["status"].get("nominatedNodeName"),
+            "leaving": sorted(name for name in now if "deletionTimestamp" in now[name]["metadata"]),
+            "heard": list(self._extender.heard),
+        }
+        plane.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        eventually(lambda: not pods(plane, "default"))
+        return result
+
+
+@pytest.fixture
+def both(
+    own_cluster: OwnCluster,
+    start_scheduler: StartScheduler,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Iterator[Both]:
+    """`request.param`: the extenders as the configuration has them, without their addresses."""
+    plane = own_cluster(nodes=3, kwok=False, controller_manager=False)
+    plane.kubectl("create", "priorityclass", "high", "--value=1000")
+    with Extender(lambda said: bind(plane, said)).running() as extender:
+        extenders = [{"urlPrefix": extender.url} | settings for settings in request.param]
+        stock, ours = tmp_path / "stock.yaml", tmp_path / "ours.yaml"
+        stock.write_text(configuration(STOCK, extenders, str(plane.kubeconfig)))
+        ours.write_text(configuration(OURS, extenders))
+        with (tmp_path / "stock.log").open("w") as log:
+            process = subprocess.Popen(
+                [build() / "kube-scheduler", f"--config={stock}", "--secure-port=0"], stderr=log
+            )
+        try:
+            start_scheduler(plane, "--config", str(ours))
+            yield Both(plane, extender)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def bind(plane: ControlPlane, said: Said) -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": said["PodName"], "uid": said["PodUID"]},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": said["Node"]},
+    }
+    path = f"/api/v1/namespaces/{said['PodNamespace']}/pods/{said['PodName']}/binding"
+    plane.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(body))
+
+
+def same(first: dict[str, Any], second: dict[str, Any]) -> None:
+    """The pods fared alike, and the extender heard the same, of which ours is at least a part."""
+    assert {k: v for k, v in second.items() if k != "heard"} == {
+        k: v for k, v in first.items() if k != "heard"
+    }
+    assert [verb for verb, _ in second["heard"]] == [verb for verb, _ in first["heard"]]
+    for (_, theirs), (verb, ours) in zip(first["heard"], second["heard"], strict=True):
+        assert theirs.keys() == ours.keys()
+        if verb != "bind":
+            assert ours["Pod"]["metadata"]["annotations"] == theirs["Pod"]["metadata"]["annotations"]
+            assert contains(theirs["Pod"], _lasting(ours["Pod"]))
+        nodes = {node["metadata"]["name"]: node for node in (theirs.get("Nodes") or {}).get("items", ())}
+        of_ours = (ours.get("Nodes") or {}).get("items", ())
+        assert {node["metadata"]["name"] for node in of_ours} == nodes.keys()
+        for node in of_ours:
+            assert contains(nodes[node["metadata"]["name"]], _lasting(node))
+        assert sorted(ours.get("NodeNames") or ()) == sorted(theirs.get("NodeNames") or ())
+
+
+def _lasting(thing: dict[str, Any]) -> dict[str, Any]:
+    spec = {key: value for key, value in thing["spec"].items() if key != "schedulerName"}
+    metadata = {key: value for key, value in thing["metadata"].items() if key not in _PASSING}
+    return {"metadata": metadata, "spec": spec}
+
+
+WHOLE = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 5}
+BY_NAME = {**WHOLE, "preemptVerb": "preempt", "nodeCacheCapable": True}
+# Nobody listens there.
+DEAD = {"urlPrefix": "http://127.0.0.1:9/", "filterVerb": "filter", "ignorable": True}
+
+
+@pytest.mark.parametrize("both", [[WHOLE], [DEAD, BY_NAME]], indirect=True, ids=["whole", "by name"])
+def test_filter_and_prioritize(both: Both) -> None:
+    stock, ours = both(labels={"only": "node-1"})
+    same(stock, ours)
+    assert ours["node"] == "node-1"
+
+    stock, ours = both(labels={"likes": "node-2"})
+    same(stock, ours)
+    assert ours["node"] == "node-2"
+
+    stock, ours = both(labels={"only": "nowhere"})
+    same(stock, ours)
+    assert ours["told"][2].startswith("0/3 nodes are available: 3 node(s) were not among the chosen.")
+
+    stock, ours = both(labels={"broken": "out-of-order"})
+    same(stock, ours)
+    assert ours["told"] == ("False", "SchedulerError", "out-of-order")
+
+
+@pytest.mark.parametrize("both", [[BY_NAME]], indirect=True)
+def test_preempt(both: Both) -> None:
+    stock, ours = both(labels={"spare": "node-0"}, cpu="8", priority="high", low=3)
+    assert ours["leaving"] in (["low-1"], ["low-2"])
+    assert stock["leaving"] in (["low-1"], ["low-2"])
+    for result in (stock, ours):
+        (_, said), *_ = [heard for heard in result["heard"] if heard[0] == "preempt"]
+        assert sorted(said["NodeNameToMetaVictims"]) == ["node-0", "node-1", "node-2"]
+
+
+@pytest.mark.parametrize("both", [[{"bindVerb": "bind"}]], indirect=True)
+def test_bind(both: Both) -> None:
+    stock, ours = both(labels={})
+    for result in (stock, ours):
+        ((verb, said),) = result["heard"]
+        assert verb == "bind"
+        assert said["Node"] == result["node"] is not None
+    assert stock["told"] == ours["told"]

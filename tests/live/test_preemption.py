@@ -1,0 +1,146 @@
+"""Preemption on the real API server, with the test as the kubelet: nothing ends before it says so."""
+
+import json
+from typing import Any
+
+from tests.live.conftest import StartScheduler
+from tests.live.pods import condition, create, events, eventually, manifest, placed, pods
+
+from longshore.dev import ControlPlane
+from longshore.dev.fixtures import OwnCluster
+
+PRIORITIES = [
+    {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "preemptionPolicy": policy,
+    }
+    for name, value, policy in (
+        ("high", 1000, "PreemptLowerPriority"),
+        ("higher", 2000, "PreemptLowerPriority"),
+        ("polite", 1000, "Never"),
+    )
+]
+
+
+def cluster(own_cluster: OwnCluster, *, nodes: int = 1) -> ControlPlane:
+    plane = own_cluster(nodes=nodes, kwok=False, controller_manager=False)  # 8 cores each
+    listed = {"apiVersion": "v1", "kind": "List", "items": PRIORITIES}
+    plane.kubectl("create", "-f", "-", input=json.dumps(listed))
+    return plane
+
+
+def prioritised(name: str, *, cpu: str, priority: str = "", node: str = "") -> dict[str, Any]:
+    pod = manifest(name, cpu=cpu)
+    if priority:
+        pod["spec"]["priorityClassName"] = priority
+    if node:
+        pod["spec"]["nodeName"] = node
+    return pod
+
+
+def end(plane: ControlPlane, name: str) -> None:
+    """As a kubelet does when all containers have stopped."""
+    plane.kubectl("delete", "pod", name, "--grace-period=0", "--force")
+
+
+def test_the_victim_ends_in_its_own_time_and_the_room_is_kept_for_the_preemptor(
+    own_cluster: OwnCluster, start_scheduler: StartScheduler
+) -> None:
+    plane = cluster(own_cluster)
+    victim = prioritised("victim", cpu="6", node="node-0")
+    victim["spec"]["terminationGracePeriodSeconds"] = 77
+    create(plane, "default", victim, prioritised("bystander", cpu="1", node="node-0"))
+    start_scheduler(plane)
+    create(plane, "default", prioritised("urgent", cpu="6", priority="high"))
+    eventually(lambda: "deletionTimestamp" in pods(plane, "default")["victim"]["metadata"])
+
+    now = pods(plane, "default")
+    assert now["victim"]["metadata"]["deletionGracePeriodSeconds"] == 77
+    told = condition(now["victim"], "DisruptionTarget")
+    assert (told["status"], told["reason"]) == ("True", "PreemptionByScheduler")
+    assert told["message"] == "longshore: preempting to accommodate a higher priority pod"
+    assert "deletionTimestamp" not in now["bystander"]["metadata"]
+    assert now["urgent"]["status"]["nominatedNodeName"] == "node-0"
+    told = condition(now["urgent"])
+    assert (told["status"], told["reason"], told["observedGeneration"]) == ("False", "Unschedulable", 1)
+    assert told["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+    create(plane, "default", prioritised("small", cpu="1"), prioritised("equal", cpu="2", priority="polite"))
+    eventually(lambda: all(condition(pods(plane, "default")[name]) for name in ("small", "equal")))
+    assert placed(plane, "default") == {"default/victim": "node-0", "default/bystander": "node-0"}
+
+    # What is left beside the promise can be had then; the promised room cannot.
+    end(plane, "victim")
+    eventually(lambda: len(placed(plane, "default")) == 3)
+    assert set(placed(plane, "default")) == {"default/bystander", "default/urgent", "default/small"}
+    urgent = pods(plane, "default")["urgent"]
+    assert "nominatedNodeName" not in urgent["status"]
+    told_of_victim = [(e["reason"], e["note"]) for e in events(plane, "default", "victim")]
+    note = f"Preempted by pod {urgent['metadata']['uid']} on node node-0"
+    assert told_of_victim == [("Preempted", note)]
+    reasons = [e["reason"] for e in events(plane, "default", "urgent")]
+    assert sorted(reasons) == ["FailedScheduling", "Scheduled"]
+
+
+def test_a_pod_that_never_preempts_waits(own_cluster: OwnCluster, start_scheduler: StartScheduler) -> None:
+    plane = cluster(own_cluster)
+    create(plane, "default", prioritised("lesser", cpu="6", node="node-0"))
+    start_scheduler(plane)
+    create(plane, "default", prioritised("polite", cpu="6", priority="polite"))
+    eventually(lambda: bool(condition(pods(plane, "default")["polite"])))
+    now = pods(plane, "default")
+    assert condition(now["polite"])["message"] == (
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+        "preemption: not eligible due to preemptionPolicy=Never."
+    )
+    assert "nominatedNodeName" not in now["polite"]["status"]
+    assert "deletionTimestamp" not in now["lesser"]["metadata"]
+
+
+def test_a_promise_gives_way_to_a_pod_of_higher_priority(
+    own_cluster: OwnCluster, start_scheduler: StartScheduler
+) -> None:
+    plane = cluster(own_cluster)
+    create(plane, "default", prioritised("victim", cpu="6", node="node-0"))
+    start_scheduler(plane)
+    create(plane, "default", prioritised("first", cpu="6", priority="high"))
+    eventually(lambda: pods(plane, "default")["first"]["status"].get("nominatedNodeName") == "node-0")
+    create(plane, "default", prioritised("second", cpu="6", priority="higher"))
+    eventually(lambda: bool(condition(pods(plane, "default")["second"])))
+    end(plane, "victim")
+    eventually(lambda: "default/second" in placed(plane, "default"))
+    eventually(lambda: "nominatedNodeName" not in pods(plane, "default")["first"]["status"])
+    assert set(placed(plane, "default")) == {"default/second"}
+
+
+def test_a_restarted_scheduler_knows_that_victims_are_on_their_way_out(
+    own_cluster: OwnCluster, start_scheduler: StartScheduler
+) -> None:
+    """The second one must not evict another pod for the same preemptor."""
+    plane = cluster(own_cluster, nodes=2)
+    lesser = [prioritised(f"lesser-{n}", cpu="6", node=f"node-{n}") for n in range(2)]
+    create(plane, "default", *lesser)
+    first = start_scheduler(plane)
+    create(plane, "default", prioritised("urgent", cpu="6", priority="high"))
+    eventually(lambda: "nominatedNodeName" in pods(plane, "default")["urgent"]["status"])
+    eventually(lambda: len(leaving(plane)) == 1)
+    assert first.stop() == 0
+    (victim,) = leaving(plane)
+
+    second = start_scheduler(plane)
+    create(plane, "default", manifest("later", cpu="1"))
+    eventually(lambda: "default/later" in placed(plane, "default"))
+    waits = "preemption: not eligible due to a terminating pod on the nominated node."
+    eventually(lambda: condition(pods(plane, "default")["urgent"])["message"].endswith(waits))
+    assert leaving(plane) == [victim]
+    end(plane, victim)
+    eventually(lambda: "default/urgent" in placed(plane, "default"))
+    assert second.process.poll() is None
+
+
+def leaving(plane: ControlPlane) -> list[str]:
+    found = pods(plane, "default").items()
+    return [name for name, pod in found if "deletionTimestamp" in pod["metadata"]]

@@ -1,0 +1,85 @@
+"""When a running scheduler calls itself well."""
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from longshore.live.driver import Driver
+from longshore.live.vitals import Vitals
+
+
+class _Driver:
+    """As much of one as is looked at."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.holds_lease = True
+        self.reflectors = ()
+
+    def may_bind(self) -> bool:
+        return self.holds_lease
+
+
+class _Patient:
+    def __init__(self, *, lease_name: str = "longshore") -> None:
+        self.now = 100.0
+        self.driver = _Driver()
+        self.stop = asyncio.Event()
+        self.vitals = Vitals(
+            cast(Driver, self.driver), lease_name=lease_name, stop=self.stop, clock=lambda: self.now
+        )
+
+    @property
+    def complaints(self) -> set[str]:
+        return {name for name, check in {**self.vitals.live, **self.vitals.ready}.items() if check()}
+
+
+@pytest.fixture
+def patient() -> _Patient:
+    return _Patient()
+
+
+def test_a_leader_that_knows_everything_is_well(patient: _Patient) -> None:
+    assert patient.complaints == set()
+
+
+def test_a_loop_without_a_turn_is_dead_after_a_while(patient: _Patient) -> None:
+    patient.now += 19
+    assert patient.complaints == set()
+    patient.now += 2
+    assert patient.complaints == {"loop"}
+
+
+async def test_a_loop_that_has_its_turns_is_alive(patient: _Patient) -> None:
+    patient.now += 1000
+    async with patient.vitals.beating():
+        await asyncio.sleep(0)
+        assert patient.complaints == set()
+
+
+def test_a_standby_is_ready_to_take_over(patient: _Patient) -> None:
+    patient.driver.holds_lease = False
+    assert patient.complaints == set()
+
+
+def test_a_leader_that_did_not_renew_its_lease_is_dead(patient: _Patient) -> None:
+    assert patient.complaints == set()
+    patient.driver.holds_lease = False
+    assert patient.complaints == {"leaderElection"}
+
+
+def test_a_leader_that_stops_gives_its_lease_back_and_is_alive(patient: _Patient) -> None:
+    assert patient.complaints == set()
+    patient.stop.set()
+    patient.driver.holds_lease = False
+    assert patient.complaints == {"shutdown"}
+
+
+def test_without_leader_election_there_is_no_lease_to_renew() -> None:
+    assert "leaderElection" not in _Patient(lease_name="").vitals.live
+
+
+def test_one_that_does_not_know_the_cluster_yet_is_not_ready(patient: _Patient) -> None:
+    patient.driver.ready = False
+    assert patient.complaints == {"sched-handler-sync"}
