@@ -5,14 +5,21 @@ import importlib
 import pytest
 
 PUBLIC = {
-    "longshore.cluster": "CPU EPHEMERAL_STORAGE MEMORY PODS ClusterState PodInfo",
-    "longshore.framework": (
-        "MAX_SCORE Code Filter Plugin Profile Score Status TieBreak Verdict WeightedScore"
+    "longshore.cluster": (
+        "CPU EPHEMERAL_STORAGE MEMORY PODS ClusterState Nodes OneNode PodInfo PodSelector Term Terms"
     ),
-    "longshore.plugins": "NodeResourcesFit",
+    "longshore.framework": (
+        "MAX_SCORE SKIP Action ClusterEvent Code CycleState Factory Handle NodeStatuses Plugin "
+        "PostFilterResult Rejection Resource Scope Status Wait WakeOn filter_plugin score_plugin"
+    ),
+    "longshore.plugins": (
+        "DEFAULT_PLUGINS DefaultBinder DynamicResources Factory ImageLocality NodeAffinity "
+        "NodeDeclaredFeatures NodeName NodePorts NodeResourcesBalancedAllocation NodeResourcesFit "
+        "NodeUnschedulable PrioritySort SchedulingGates TaintToleration"
+    ),
     "longshore.engine": (
-        "Bind Conflict Done Effect Engine Event Failed Gone Outcome RecordEvent Request SetCondition "
-        "Succeeded"
+        "Answered Bind Conflict Done Effect Engine Event Evict Failed Gone Nominate Outcome PatchObject "
+        "RecordEvent Request Run SetCondition Succeeded"
     ),
     "longshore.kube": (
         "NODES PODS ApiError Client Connection ConnectionFailed EventRecorder LeaderElector Patch Pool "
@@ -20,8 +27,12 @@ PUBLIC = {
     ),
     "longshore.live": "Driver",
     "longshore.dev": "ControlPlane KubectlError",
-    "longshore.sim": "Faults SimulatedCluster Simulation",
-    "longshore.testing": "NodeBuilder PodBuilder node pod",
+    "longshore.serve": "Health Metrics registry_of serving",
+    "longshore.sim": "Faults Placed SimulatedCluster Simulation schedule",
+    "longshore.testing": (
+        "NodeBuilder PodBuilder csi_node namespace node pdb pod pv pvc replica_set replication_controller "
+        "service stateful_set storage_class"
+    ),
 }
 
 

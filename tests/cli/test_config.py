@@ -97,3 +97,20 @@ def test_a_file_that_is_not_there_gets_one_line(file: Path) -> None:
     done = check(file)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: cannot read the configuration {file}: No such file or directory\n"
+
+
+def test_a_file_may_enable_plugins_of_its_own_and_of_the_command_line(file: Path) -> None:
+    function = "from longshore.framework import score_plugin\n@score_plugin\ndef {}(pod, node): return 0\n"
+    (file.parent / "found.py").write_text(function.format("found"))
+    (file.parent / "given.py").write_text(function.format("given"))
+    enabled = "plugins: {score: {enabled: [{name: Found, weight: 2}, {name: Given, weight: 3}]}}"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"longshore: {{plugins: [found.py]}}\nprofiles: [{{{enabled}}}]\n"
+    )
+    without = check(file)
+    assert (without.returncode, without.stdout) == (1, "")
+    assert 'unknown plugin "Given"' in without.stderr
+    done = check(file, "--plugin", file.parent / "given.py")
+    assert (done.returncode, done.stderr.count("error")) == (0, 0)
+    assert "Found=2, Given=3" in done.stdout

@@ -31,7 +31,7 @@ def longshore_demo(*arguments: str, encoding: str = "utf-8") -> "subprocess.Comp
 def test_a_bar_for_each_node_and_what_became_of_the_pods() -> None:
     text = printed("--nodes", "3", "--pods", "60")
     assert re.findall(r"^node-\d+ +\d+ +[█░]{18} +\d+% +[█░]{18} +\d+%", text, re.MULTILINE)[2:]
-    counts = re.search(r"pods +(\d+) bound, (\d+) pending", text)
+    counts = re.search(r"pods +(\d+) bound, (\d+) pending, (\d+) preempted", text)
     assert counts is not None
     assert sum(map(int, counts.groups())) == 60
     assert re.search(r"pods: 0/3 nodes are available: .*Insufficient cpu", text)
@@ -55,7 +55,7 @@ def test_many_nodes_share_rows_and_no_line_is_wider_than_a_terminal() -> None:
 
 def test_json_adds_up() -> None:
     result = json.loads(printed("--nodes", "4", "--pods", "50", "-o", "json"))
-    assert result["pods"]["bound"] + result["pods"]["pending"] == 50
+    assert sum(result["pods"].values()) == 50
     assert sum(node["pods"] for node in result["nodes"]) == result["pods"]["bound"]
     assert sum(reason["pods"] for reason in result["pendingReasons"]) == result["pods"]["pending"]
     for node in result["nodes"]:
@@ -64,7 +64,7 @@ def test_json_adds_up() -> None:
 
 
 def test_no_pods_at_all() -> None:
-    assert "0 bound, 0 pending" in printed("--pods", "0")
+    assert "0 bound, 0 pending, 0 preempted" in printed("--pods", "0")
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,7 @@ class _Result(NamedTuple):
     nodes: list[_Usage]
     bound: int
     pending: int
+    preempted: int
     reasons: list[tuple[str, int]]
     decisions: int
     seconds: float
@@ -118,6 +119,7 @@ class _Result(NamedTuple):
     def of(cls, simulation: "Simulation", seconds: float) -> "_Result":
         pods = simulation.cluster.pods.values()
         waiting = [pod for pod in pods if not pod.spec.node_name]
+        told = Counter(event.reason for event in simulation.cluster.events)
         reasons = Counter(
             c.message for pod in waiting for c in pod.status.conditions if c.type == "PodScheduled"
         )
@@ -125,9 +127,10 @@ class _Result(NamedTuple):
             nodes=[_usage(simulation, node) for node in simulation.cluster.nodes.values()],
             bound=len(pods) - len(waiting),
             pending=len(waiting),
+            preempted=told["Preempted"],
             reasons=reasons.most_common(),
             # Each attempt ends in one event: Scheduled or FailedScheduling.
-            decisions=len(simulation.cluster.events),
+            decisions=told["Scheduled"] + told["FailedScheduling"],
             seconds=seconds,
             virtual_seconds=simulation.now,
         )
@@ -139,7 +142,7 @@ class _Result(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         return {
             "nodes": [usage._asdict() for usage in self.nodes],
-            "pods": {"bound": self.bound, "pending": self.pending},
+            "pods": {"bound": self.bound, "pending": self.pending, "preempted": self.preempted},
             "pendingReasons": [{"message": message, "pods": number} for message, number in self.reasons],
             "decisions": self.decisions,
             "decisionsPerSecond": self.decisions_per_second,
@@ -179,7 +182,8 @@ def _draw(result: _Result, title: str, console: "Console") -> None:
         picture.add_row(usage.name, f"{usage.pods:,}", cpu, memory)
 
     facts = Table.grid(padding=(0, 2, 0, 0))
-    facts.add_row("pods", f"{result.bound:,} bound, {result.pending:,} pending")
+    fates = (f"{result.bound:,} bound", f"{result.pending:,} pending", f"{result.preempted:,} preempted")
+    facts.add_row("pods", ", ".join(fates))
     for number, (message, pods) in enumerate(result.reasons[:_MOST_REASONS]):
         facts.add_row("" if number else "pending", f"{pods:,} pods: {message}")
     if len(result.reasons) > _MOST_REASONS:

@@ -2,13 +2,21 @@
 
 import asyncio
 import signal
+import time
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+if TYPE_CHECKING:
+    from longshore.framework.configuration import Configuration
+    from longshore.framework.timelimit import TimeLimit
 
-@click.command("run", epilog="Example: longshore run --scheduler-name longshore --kubeconfig ~/.kube/config")
+
+@click.command("run", epilog="Example: longshore run --config scheduler.yaml --kubeconfig ~/.kube/config")
+@click.option("--config", type=click.Path(), help="kube-scheduler's configuration file; flags go before it.")
 @click.option(
-    "--scheduler-name", default="longshore", show_default=True, help="Schedule pods that ask for this name."
+    "--scheduler-name", help="Schedule pods that ask for this name.  [default: longshore, or the file's]"
 )
 @click.option(
     "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
@@ -16,55 +24,148 @@ import click
 @click.option("--context", help="Context of the kubeconfig, instead of the current one.")
 @click.option(
     "--leader-elect/--no-leader-elect",
-    default=True,
-    show_default=True,
-    help="Take the lease named like the scheduler before scheduling.",
+    default=None,
+    help="Take the lease, named like the scheduler or as the file says, before scheduling.  [default: yes]",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE.py",
+    help="Take plugins from this file and enable them; may be given several times.",
 )
 @click.option(
     "--tie-break",
-    type=click.Choice(["random", "first"]),
-    default="random",
-    show_default=True,
-    help="Which of several equally good nodes is taken.",
+    type=click.Choice(["random", "first", "heap"]),
+    help="Which of several equally good nodes is taken; heap is kube-scheduler's way.  [default: random]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random tie-break.")
+@click.option("--seed", type=int, help="Seed of the random tie-break.  [default: 0]")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=10259,
+    show_default=True,
+    help="Serve /metrics, /healthz, /livez and /readyz here; 0 takes a free port and logs it.",
+)
+@click.option("--bind-address", default="", help="Serve them at this address only.  [default: all]")
+@click.option("--tls-cert-file", help="Serve them by HTTPS with this certificate.")
+@click.option("--tls-private-key-file", help="The key of the certificate.")
 @click.option("-v", "--verbose", is_flag=True, help="Log every pod.")
 def command(
     *,
-    scheduler_name: str,
+    config: str | None,
+    scheduler_name: str | None,
     kubeconfig: str | None,
     context: str | None,
-    leader_elect: bool,
-    tie_break: str,
-    seed: int,
+    leader_elect: bool | None,
+    plugins: tuple[str, ...],
+    tie_break: Literal["random", "first", "heap"] | None,
+    seed: int | None,
+    metrics_port: int,
+    bind_address: str,
+    tls_cert_file: str | None,
+    tls_private_key_file: str | None,
     verbose: bool,
 ) -> None:
     """Schedule the pods of a real cluster that ask for this scheduler.
 
     Stops cleanly on SIGTERM and Ctrl-C: binds under way finish, the lease is released.
     """
+    import structlog
     import uvloop
 
     from longshore.cli import logs
     from longshore.engine import Engine
     from longshore.errors import UserError
-    from longshore.kube.config import load
+    from longshore.framework.setup import set_up
+    from longshore.framework.timelimit import TimeLimit
+    from longshore.kube.config import Connection, load
     from longshore.live.run import schedule
+    from longshore.live.vitals import Vitals
+    from longshore.serve import Health, Metrics, registry_of, serving
+    from longshore.serve.decisions import DecisionRoute
+    from longshore.serve.server import tls_from
 
-    if not scheduler_name:
+    if scheduler_name == "":
         raise UserError("the scheduler name is empty: give the name that pods have in spec.schedulerName")
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")
     logs.configure(verbose=verbose)
-    engine = Engine(
-        scheduler_name=scheduler_name, tie_break="first" if tie_break == "first" else "random", seed=seed
+    setup = set_up(config, plugins=plugins, scheduler_name=scheduler_name or "longshore")
+    for warning in setup.warnings:
+        structlog.get_logger().warning("configuration", file=config, warning=warning)
+    configuration = _overruled(
+        setup.configuration,
+        scheduler_name=scheduler_name,
+        leader_elect=leader_elect,
+        tie_break=tie_break,
+        seed=seed,
     )
+    limit = TimeLimit(configuration.longshore.plugin_timeout)
+    engine = Engine(configuration, plugins=limit.apply(setup.plugins))
+    kubeconfig = kubeconfig or configuration.client_connection.kubeconfig or None
+    metrics = Metrics(engine)
+    engine.observe(metrics)
+    tls = tls_from(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
+
+    def connect() -> Connection:
+        return load(kubeconfig, context=context)
+
+    def attend(vitals: Vitals) -> AbstractContextManager[int]:
+        return serving(
+            registry_of(metrics, vitals),
+            Health(live={**vitals.live, "plugins": lambda: _stuck(limit)}, ready=vitals.ready),
+            port=metrics_port,
+            address=bind_address,
+            tls=tls,
+            decisions=DecisionRoute(engine.records, connect),
+        )
 
     async def run() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await schedule(
-            lambda: load(kubeconfig, context=context), engine, leader_elect=leader_elect, stop=stop
-        )
+        await schedule(connect, engine, configuration, stop=stop, attend=attend)
 
     uvloop.run(run())
+
+
+def _stuck(limit: "TimeLimit") -> str:
+    """The plugin that does not come back, in words."""
+    stuck = limit.stuck
+    if stuck is None:
+        return ""
+    return f"{stuck.plugin} was called {time.monotonic() - stuck.since:.0f} s ago and has not come back"
+
+
+def _overruled(
+    configuration: "Configuration",
+    *,
+    scheduler_name: str | None,
+    leader_elect: bool | None,
+    tie_break: Literal["random", "first", "heap"] | None,
+    seed: int | None,
+) -> "Configuration":
+    """The configuration with what the flags say instead."""
+    from msgspec.structs import replace
+
+    from longshore.errors import UserError
+
+    if scheduler_name is not None:
+        if len(configuration.profiles) > 1:
+            raise UserError(
+                "--scheduler-name goes with a single profile, and the configuration has "
+                f"{len(configuration.profiles)}: name them there"
+            )
+        only = replace(configuration.profiles[0], scheduler_name=scheduler_name)
+        configuration = replace(configuration, profiles=(only,))
+    if leader_elect is not None:
+        election = replace(configuration.leader_election, leader_elect=leader_elect)
+        configuration = replace(configuration, leader_election=election)
+    ours = configuration.longshore
+    if tie_break is not None:
+        ours = replace(ours, tie_break=tie_break)
+    if seed is not None:
+        ours = replace(ours, seed=seed)
+    return replace(configuration, longshore=ours)

@@ -1,0 +1,148 @@
+"""Metrics that bear kube-scheduler's names are kube-scheduler's: the same types, labels and buckets.
+
+The real one schedules the same kinds of pods, so that all it counts is there to be compared.
+"""
+
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from tests.live.pods import create, manifest, wait_until_running
+from tests.serve.engines import Observed
+
+from longshore.dev import ControlPlane
+from longshore.dev.build import build
+from longshore.dev.ports import Port
+from longshore.engine import Engine
+from longshore.testing import node, pod
+
+pytestmark = pytest.mark.control_plane
+# What only waiting on a Permit plugin shows: no default plugin does.
+_NOT_SHOWN = {"scheduler_permit_wait_duration_seconds"}
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metric]]:
+    with ControlPlane.start(nodes=2) as plane:  # 8 cores each
+        yield _measured(plane, tmp_path_factory.mktemp("kube-scheduler"))
+
+
+def _measured(plane: ControlPlane, folder: Path) -> Mapping[str, Metric]:
+    port = Port()
+    process = subprocess.Popen(
+        [
+            str(build() / "kube-scheduler"),
+            f"--kubeconfig={plane.kubeconfig}",
+            f"--secure-port={port.number}",
+            "--bind-address=127.0.0.1",
+            "--permit-port-sharing",
+            "--leader-elect=false",
+            f"--cert-dir={folder}",
+            "--authorization-always-allow-paths=/metrics",
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _busy(plane)
+        return _scraped(port.number)
+    finally:
+        process.kill()
+        process.wait()
+        port.release()
+
+
+def _busy(plane: ControlPlane) -> None:
+    """Pods that fit, one that does not, one that is gated, and one that takes the room of others."""
+    plane.apply("""
+      {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
+    """)
+    low = [manifest(f"low-{number}", cpu="1500m", scheduler="default-scheduler") for number in range(10)]
+    create(plane, "default", *low)
+    wait_until_running(plane, "default", 10)
+    huge = manifest("huge", cpu="100", scheduler="default-scheduler")
+    gated = manifest("gated", scheduler="default-scheduler")
+    gated["spec"]["schedulingGates"] = [{"name": "example.org/later"}]
+    high = manifest("high", cpu="5", scheduler="default-scheduler")
+    high["spec"]["priorityClassName"] = "high"
+    create(plane, "default", huge, gated, high)
+    deadline = time.monotonic() + 60
+    while "node-" not in plane.kubectl("get", "pod", "high", "-o", "jsonpath={.spec.nodeName}"):
+        assert time.monotonic() < deadline, "the pod of high priority found no room"
+        time.sleep(0.2)
+    # Durations of plugins are written down every second.
+    time.sleep(1.5)
+
+
+def _scraped(port: int) -> Mapping[str, Metric]:
+    anyone = ssl.create_default_context()
+    anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+    address = f"https://127.0.0.1:{port}/metrics"
+    with urllib.request.urlopen(address, context=anyone, timeout=10) as answer:
+        return {family.name: family for family in text_string_to_metric_families(answer.read().decode())}
+
+
+@pytest.fixture
+def ours() -> Mapping[str, Metric]:
+    observed = Observed(Engine(scheduler_name="default-scheduler"), tick=0.0001)
+    mine = [pod(f"low-{number}").requests(cpu="1500m").scheduler("default-scheduler") for number in range(10)]
+    observed.add(
+        *(node(f"node-{n}").allocatable(cpu="8", memory="32Gi", pods="110") for n in range(2)), *mine
+    )
+    observed.bind_all()
+    observed.add(pod("huge").requests(cpu="100").scheduler("default-scheduler"))
+    observed.add(pod("gated").gates("later").scheduler("default-scheduler"))
+    observed.add(pod("high").requests(cpu="5").priority(1000).scheduler("default-scheduler"))
+    observed.advance()
+    return {
+        name: family
+        for name, family in observed.families().items()
+        if name.startswith("scheduler_") and name not in _NOT_SHOWN
+    }
+
+
+def _labels(family: Metric) -> set[frozenset[str]]:
+    return {frozenset(sample.labels) for sample in family.samples if not sample.name.endswith("_created")}
+
+
+def _values(family: Metric, *labels: str) -> set[tuple[str, ...]]:
+    return {tuple(sample.labels[label] for label in labels) for sample in family.samples}
+
+
+def _bounds(family: Metric) -> Iterable[float]:
+    return sorted({float(sample.labels["le"]) for sample in family.samples if "le" in sample.labels})
+
+
+def test_names_types_labels_and_buckets_are_kube_schedulers(
+    ours: Mapping[str, Metric], theirs: Mapping[str, Metric]
+) -> None:
+    assert ours.keys() <= theirs.keys()
+    for name, family in ours.items():
+        other = theirs[name]
+        assert family.samples, name
+        assert family.type == other.type, name
+        assert _labels(family) == _labels(other), name
+        assert list(_bounds(family)) == pytest.approx(list(_bounds(other))), name
+
+
+def test_values_of_labels_are_among_kube_schedulers(
+    ours: Mapping[str, Metric], theirs: Mapping[str, Metric]
+) -> None:
+    """Ours has fewer where a plugin that has nothing to say about a pod is not even asked."""
+    for name, labels in {
+        "scheduler_schedule_attempts": ("profile",),
+        "scheduler_pending_pods": ("queue",),
+        "scheduler_cache_size": ("type",),
+        "scheduler_unschedulable_pods": ("plugin", "profile"),
+        "scheduler_queue_incoming_pods": ("queue", "event"),
+        "scheduler_framework_extension_point_duration_seconds": ("extension_point", "status"),
+        "scheduler_plugin_evaluation": ("plugin", "extension_point"),
+    }.items():
+        found, wanted = _values(ours[name], *labels), _values(theirs[name], *labels)
+        assert found, name
+        assert found <= wanted, name

@@ -1,0 +1,47 @@
+"""docs/metrics.md lists the metrics that there are."""
+
+import re
+from pathlib import Path
+
+from prometheus_client import Metric
+
+from longshore.engine import Engine
+from longshore.live.vitals import Mirror
+from longshore.serve import Metrics, registry_of
+
+TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+_ROW = re.compile(
+    r"^\| `((?:scheduler|longshore|leader)_\w+)` \| (\w+) \| ([\w, ]*) ?\| (.+) \|$", re.MULTILINE
+)
+
+
+class _Process:
+    lease_name = "longshore"
+    leads = True
+    writes_in_flight = 0
+    events_waiting = 0
+    mirrors = (Mirror("pods", is_synced=True, size=1, lists=1),)
+
+
+def described(family: Metric) -> tuple[str, str, tuple[str, ...]]:
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    return name, family.type, tuple(getattr(family, "_labelnames", ()))
+
+
+def test_the_table_and_the_registry_agree() -> None:
+    registry = registry_of(Metrics(Engine()), _Process())
+    there = {described(family) for family in registry.collect() if not family.name.startswith("process_")}
+    listed = [
+        (name, kind, tuple(labels.replace(",", " ").split())) for name, kind, labels, _ in _ROW.findall(TEXT)
+    ]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == there
+
+
+def test_what_is_said_not_to_be_there_is_not() -> None:
+    registry = registry_of(Metrics(Engine()), _Process())
+    there = {described(family)[0] for family in registry.collect()}
+    [missing] = re.findall(r"^- Not there: (.*?)\n\n", TEXT, flags=re.MULTILINE | re.DOTALL)
+    names = re.findall(r"`(scheduler_\w+)`", missing)
+    assert names
+    assert not there & set(names)
