@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from msgspec.structs import replace
 from tests.engine.stage import room
+from tests.engine.test_extenders import RANK, scripted
 
 from longshore.api import Change, Node, Pod
 from longshore.cluster import PodInfo
@@ -37,7 +38,7 @@ class Pair:
             if isinstance(request.effect, Bind):
                 self.engine.receive(Done(request.id, Succeeded()), now=self.now)
                 self.tell(each, each.on(request.effect.node))
-        decision = self.engine.records.of(each.key)[0]
+        decision = self.engine.records.of("default", each.metadata.name)[0]
         if not decision.node:
             self.engine.receive(Change(each, None), now=self.now)
         return said, decision
@@ -83,7 +84,7 @@ def test_a_node_that_changed_since_does_not_change_the_record() -> None:
     pair.tell(second, second.allocatable(cpu="64").taint("spot", effect="PreferNoSchedule"))
     pair.place(pod("later").requests(cpu="1"))
     assert decision.node == "n2"
-    assert pair.engine.records.of("default/web")[0].scores == decision.scores == said.scores["n2"]
+    assert pair.engine.records.of("default", "web")[0].scores == decision.scores == said.scores["n2"]
 
 
 def test_a_pod_that_fits_nowhere_has_a_record_with_the_nodes_by_plugin_and_reason() -> None:
@@ -91,7 +92,7 @@ def test_a_pod_that_fits_nowhere_has_a_record_with_the_nodes_by_plugin_and_reaso
     small, tainted = room("n1", cpu="1"), room("n2").taint("dedicated", effect="NoSchedule")
     simulation.create(small, room("n3", cpu="1"), tainted, pod("big").requests(cpu="2"))
     simulation.run(until=0.5)
-    (decision,) = simulation.engine.records.of("default/big")
+    (decision,) = simulation.engine.records.of("default", "big")
     assert decision.refused == (
         Refused("TaintToleration", "node(s) had untolerated taint(s)", 1),
         Refused("NodeResourcesFit", "Insufficient cpu", 2),
@@ -108,8 +109,17 @@ def test_who_has_to_go_for_a_pod_is_in_its_record() -> None:
     simulation.run(until=5.0)
     simulation.create(pod("urgent").requests(cpu="3").priority(10))
     simulation.run(until=5.5)
-    decision = simulation.engine.records.of("default/urgent")[-1]
+    decision = simulation.engine.records.of("default", "urgent")[-1]
     assert (decision.nominated_node, decision.victims) == ("n1", ("default/lesser",))
+
+
+def test_what_extenders_added_is_told_apart_from_the_plugins() -> None:
+    script = scripted(RANK)  # of weight 2
+    request, _, _ = script.asked()
+    script.answer(request, [{"Host": "n2", "Score": 3}])
+    (decision,) = script.engine.records.of("default", "web")
+    assert (decision.node, decision.extenders) == ("n2", 60)
+    assert decision.total == sum(decision.scores.values()) + 60
 
 
 def test_every_attempt_for_a_pod_is_on_record_the_newest_first() -> None:
@@ -117,7 +127,7 @@ def test_every_attempt_for_a_pod_is_on_record_the_newest_first() -> None:
     simulation.create(room("n1", cpu="1"), pod("web").requests(cpu="2"))
     simulation.create(room("n2"), at=30.0)
     simulation.run()
-    bound, refused = simulation.engine.records.of("default/web")
+    bound, refused = simulation.engine.records.of("default", "web")
     assert (bound.node, bound.time) == ("n2", 30.0)
     assert (refused.node, refused.time) == ("", 0.0)
 
@@ -128,7 +138,7 @@ def test_a_bind_that_failed_is_on_record_after_the_decision() -> None:
     engine.receive(Change(None, pod("web")), now=0.0)
     (request,) = engine.advance(now=0.0)
     engine.receive(Done(request.id, Failed("the API server was not reached")), now=1.0)
-    failed, decided = engine.records.of("default/web")
+    failed, decided = engine.records.of("default", "web")
     assert (failed.node, failed.message) == ("n1", "the API server was not reached")
     assert (decided.node, decided.message) == ("n1", "")
 
@@ -139,16 +149,4 @@ def test_only_the_latest_are_kept() -> None:
     for number in range(5):
         records.failed(pod(f"pod-{number}"), profile, "no")
     assert len(records) == 3
-    assert [len(records.of(f"default/pod-{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
-
-
-def test_a_pod_with_many_attempts_leaves_nothing_behind_when_its_last_record_goes() -> None:
-    records = Records(lambda: 0.0, most=2)
-    profile = Engine().profiles["longshore"]
-    for _ in range(3):
-        records.failed(pod("stubborn"), profile, "no")
-    assert len(records.of("default/stubborn")) == 2
-    records.failed(pod("other"), profile, "no")
-    records.failed(pod("another"), profile, "no")
-    assert records.of("default/stubborn") == []
-    assert len(records._counts) == 2
+    assert [len(records.of("default", f"pod-{number}")) for number in range(5)] == [0, 0, 1, 1, 1]

@@ -1,5 +1,7 @@
 """The port that tells what was decided about a pod, without an API server that could say who asks."""
 
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from tests.serve.engines import Observed
 from tests.serve.test_server import LOOPBACK, WELL, get
 
@@ -19,3 +21,16 @@ def test_nothing_is_told_while_the_api_server_cannot_be_asked() -> None:
         assert status == 503
         assert "the API server cannot be asked who you are" in text
         assert get(port, "/healthz") == (200, "ok")
+
+
+async def test_a_token_from_another_machine_is_not_taken_over_plain_http() -> None:
+    route = DecisionRoute(Engine().records, lambda: Connection(server="", ssl=None, credentials=Fixed(None)))
+    application = web.Application()
+    route.add_to(application)
+    asked = make_mocked_request("GET", "/debug/pods/default/web", {"Authorization": "Bearer mine"})
+    match = await application.router.resolve(asked)
+    asked = asked.clone(remote="192.0.2.7")
+    asked._match_info = match
+    answer = await match.handler(asked)
+    assert isinstance(answer, web.Response)
+    assert (answer.status, "HTTPS" in str(answer.text)) == (403, True)

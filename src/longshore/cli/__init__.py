@@ -12,9 +12,11 @@ from longshore.errors import UserError
 # What `longshore --help` lists, without importing any of it.
 _COMMANDS = {
     "config": "Check configuration files.",
-    "conformance": "Compare the engine with recorded answers of kube-scheduler.",
+    "conformance": "Compare the engine with what kube-scheduler 1.36.3 answered.",
     "demo": "Schedule pods on a simulated cluster, right here in the terminal.",
     "dev": "Run a real local control plane for development and tests.",
+    "explain": "Explain why a pod is on its node, or why it has none.",
+    "plugins": "Show which plugins are called at which point.",
     "run": "Schedule the pods of a real cluster.",
 }
 

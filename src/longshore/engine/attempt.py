@@ -32,6 +32,12 @@ _FEW = 16
 
 
 class Attempt:
+    # What `totals` was told besides what the shape knows: scores that are the same for all nodes, others, and
+    # the rows that those are for.
+    constant: Sequence[tuple[Slot, int]] = ()
+    varied: Sequence[tuple[Slot, Ints]] = ()
+    rows: Ints | None = None
+
     def __init__(self, shape: Shape, pod: PodInfo) -> None:
         self.shape = shape
         self.pod = pod
@@ -44,11 +50,6 @@ class Attempt:
         # The rows that PreFilters narrowed the nodes down to, and the names of those that did.
         self.narrowed: Bools | None = None
         self.narrowed_by: list[str] = []
-        # What `totals` was told besides what the shape knows: scores that are the same for all nodes, others,
-        # and the rows that those are for.
-        self.constant: Sequence[tuple[Slot, int]] = ()
-        self.varied: Sequence[tuple[Slot, Ints]] = ()
-        self.rows: Ints | None = None
 
     # PreFilter.
 

@@ -7,7 +7,7 @@ after it find that room taken; whatever fails from then on is undone.
 
 import enum
 import inspect
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Sequence
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ from longshore.framework.effects import (
     Run,
     Succeeded,
 )
-from longshore.framework.points import MAX_PERMIT_WAIT, Answer
+from longshore.framework.points import MAX_PERMIT_WAIT, Answer, Permit, PreBind, Reserve
 from longshore.plugins import DefaultBinder
 
 
@@ -147,26 +147,36 @@ class Cycles:
         node, state = placement.node, placement.attempt.state
         self._cluster.assume(pod, node)
         self._cluster.nominations.remove(pod.pod.metadata.uid)
-        status = self._reserve(state, pod, node)
+        later = placement.attempt.shape.later
+        status = self._reserve(later.reserves, state, pod, node)
         waits: dict[str, float] = {}
-        if status is None and self._profile.permits:
-            status = self._permit(state, pod, node, waits)
-        if status is None and (waits or self._profile.pre_binds):
-            status = yield from self._prepare(entry, state, pod, node, waits)
+        if status is None and later.permits:
+            status = self._permit(later.permits, state, pod, node, waits)
+        if status is None and (waits or later.pre_binds):
+            status = yield from self._prepare(later.pre_binds, entry, state, pod, node, waits)
         if status is not None:
             self._undo(state, pod, node)
             return (yield from self._refused(entry, node, status))
         return (yield from self._bind(entry, state, pod, node))
 
-    def _reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
-        for plugin in self._profile.reserves:
+    def _reserve(
+        self, plugins: Sequence[Reserve], state: CycleState, pod: PodInfo, node: str
+    ) -> Status | None:
+        for plugin in plugins:
             status = _told(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
             if status is not None:
                 return status
         return None
 
-    def _permit(self, state: CycleState, pod: PodInfo, node: str, waits: dict[str, float]) -> Status | None:
-        for plugin in self._profile.permits:
+    def _permit(
+        self,
+        plugins: Sequence[Permit],
+        state: CycleState,
+        pod: PodInfo,
+        node: str,
+        waits: dict[str, float],
+    ) -> Status | None:
+        for plugin in plugins:
             try:
                 answer = plugin.permit(state, pod, node)
                 if isinstance(answer, Wait):
@@ -179,11 +189,17 @@ class Cycles:
         return None
 
     def _prepare(
-        self, entry: Entry, state: CycleState, pod: PodInfo, node: str, waits: dict[str, float]
+        self,
+        plugins: Sequence[PreBind],
+        entry: Entry,
+        state: CycleState,
+        pod: PodInfo,
+        node: str,
+        waits: dict[str, float],
     ) -> _Steps:
         """Wait for permissions, then let PreBind do its work."""
         at_work = []
-        for plugin in self._profile.pre_binds:
+        for plugin in plugins:
             look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
             status = None
             if look_ahead is not None:

@@ -42,14 +42,25 @@ class Unplaced(msgspec.Struct, frozen=True):
     diagnosis: Diagnosis
 
 
+class Turn:
+    """Where to go on examining nodes: the profiles of a scheduler share it."""
+
+    __slots__ = ("place",)
+
+    def __init__(self) -> None:
+        self.place = 0
+
+
 class Chooser:
     """Decides for one profile. It remembers shapes, and where to go on examining nodes; nothing else."""
 
-    def __init__(self, profile: Profile, cluster: ClusterState) -> None:
+    def __init__(self, profile: Profile, cluster: ClusterState, turn: Turn | None = None) -> None:
         self.profile = profile
         self._cluster = cluster
         self._shapes = Shapes(profile, cluster)
-        self._next_start = 0
+        self._turn = turn or Turn()
+        # Where the examination of the last pod began.
+        self._began = 0
 
     @property
     def shapes_kept(self) -> int:
@@ -97,23 +108,26 @@ class Chooser:
 
     def examined(self, attempt: Attempt, left: Bools) -> Bools:
         """Of the nodes that will do, those found before enough of them were: all, unless configured."""
+        self._began = self._turn.place
         percentage = self.profile.percentage_of_nodes_to_score
+        some = bool(percentage) and percentage < 100
         count = self._cluster.node_count
-        if not percentage or percentage >= 100 or count < _ALWAYS_EXAMINED:
+        if attempt.narrowed is None and (not some or count < _ALWAYS_EXAMINED):
             return left
-        enough = max(count * percentage // 100, _ALWAYS_EXAMINED)
         order = self._cluster.tree.order
         if attempt.narrowed is not None:
             order = order[attempt.narrowed[order]]
-        order = np.roll(order, -(self._next_start % max(len(order), 1)))
-        places = np.flatnonzero(left[order])
         seen = len(order)
-        if len(places) > enough:
-            # The search notices that it has enough when it finds one more.
-            seen = int(places[enough])
-            left = np.zeros_like(left)
-            left[order[places[:enough]]] = True
-        self._next_start = (self._next_start + seen) % count
+        if some and seen >= _ALWAYS_EXAMINED:
+            order = np.roll(order, -(self._began % seen))
+            places = np.flatnonzero(left[order])
+            enough = max(seen * percentage // 100, _ALWAYS_EXAMINED)
+            if len(places) > enough:
+                # The search notices that it has enough when it finds one more.
+                seen = int(places[enough])
+                left = np.zeros_like(left)
+                left[order[places[:enough]]] = True
+        self._turn.place = (self._began + seen) % count
         return left
 
     def choose(self, attempt: Attempt, left: Bools) -> Placement | Unplaced:
@@ -147,6 +161,6 @@ class Chooser:
         scores: Ints = np.full(len(self._cluster.known), -1, np.int64)
         scores[slice(None) if rows is None else rows] = totals
         order = self._cluster.tree.order
-        order = np.roll(order, -(self._next_start % max(len(order), 1)))
+        order = np.roll(order, -(self._began % max(len(order), 1)))
         examined = order[scores[order] >= 0]
         return heap_pick(examined, scores[examined])

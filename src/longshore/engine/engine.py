@@ -15,7 +15,7 @@ from longshore.api.meta import kind_of
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.clusterevents import assigned_pod_events, node_events, other_event
 from longshore.engine.cycle import Cycles, Ending, Fate
-from longshore.engine.decision import Chooser
+from longshore.engine.decision import Chooser, Turn
 from longshore.engine.events import Done, Event
 from longshore.engine.extenders import Extenders
 from longshore.engine.handle import EngineHandle
@@ -74,10 +74,11 @@ class Engine:
         self._handles: dict[str, EngineHandle] = {}
         self._profiles: dict[str, Profile] = {}
         self._cycles: dict[str, Cycles] = {}
+        turn = Turn()
         for settings in configuration.profiles:
             handle = EngineHandle(self)
             profile = make_profile(configuration, settings, registry, handle)
-            chooser = handle.chooser = Chooser(profile, self._cluster)
+            chooser = handle.chooser = Chooser(profile, self._cluster, turn)
             self._handles[profile.scheduler_name] = handle
             self._profiles[profile.scheduler_name] = profile
             extenders = None

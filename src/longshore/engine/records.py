@@ -68,7 +68,7 @@ class _Placed(msgspec.Struct, frozen=True, gc=False):
     total: int
     # Scores of the chosen node that were compared: plugins and numbers, and further ones.
     slots: tuple[Slot, ...]
-    numbers: list[int]
+    numbers: bytes
     varied: _Scores
     # What was the same for all nodes; the second is weighted already.
     constant: _Scores
@@ -125,23 +125,25 @@ class _NotPlaced(msgspec.Struct, frozen=True, gc=False):
 
 
 class Records:
-    """The latest decisions of an engine. They may be looked for from any thread."""
+    """The latest decisions of an engine. They may be looked for from any thread.
+
+    There is no index: notes are taken thousands of times a second, and looked for when someone asks.
+    """
 
     def __init__(self, now: Callable[[], float], *, most: int = MOST_RECORDS) -> None:
         self._now = now
-        self._most = most
-        self._notes: deque[_Placed | _NotPlaced] = deque()
-        # How many notes there are of each pod, by `namespace/name`.
-        self._counts: dict[str, int] = {}
+        self._notes: deque[_Placed | _NotPlaced] = deque(maxlen=most)
 
     def __len__(self) -> int:
         return len(self._notes)
 
-    def of(self, key: str) -> list[Decision]:
-        """What was decided about pods of this `namespace/name`, the newest first."""
-        if key not in self._counts:
-            return []
-        return [note.decision() for note in reversed(self._notes.copy()) if _key(note.pod) == key]
+    def of(self, namespace: str, name: str) -> list[Decision]:
+        """What was decided about pods of this name, the newest first."""
+        return [
+            note.decision()
+            for note in reversed(self._notes.copy())
+            if note.pod.name == name and note.pod.namespace == namespace
+        ]
 
     def placed(self, pod: Pod, placement: Placement) -> None:
         """To be told before anything else happens: shapes change with the cluster."""
@@ -149,15 +151,20 @@ class Records:
         shape = attempt.shape
         if placement.feasible == 1:
             # No scores were needed.
-            numbers: list[int] = []
+            numbers = b""
             even: Sequence[tuple[str, int]] = ()
         else:
-            numbers = [column.item(row) for column in shape.parts]
+            numbers = bytes([column[row] for column in shape.parts])
             even = shape.even if shape.even is not None else shape.find_even()
+        constant = attempt.constant
+        if constant == shape.constant:
+            constant = shape.constant
+        else:
+            shape.constant = constant
         varied = _at(row, attempt.rows, attempt.varied) if attempt.varied else ()
         # Large, and the attempt lives until the pod is bound.
         attempt.varied = ()
-        self._note(
+        self._notes.append(
             _Placed(
                 pod.metadata,
                 self._now(),
@@ -170,14 +177,14 @@ class Records:
                 shape.local_scores,
                 numbers,
                 varied,
-                attempt.constant,
+                constant,
                 even,
             )
         )
 
     def unplaced(self, pod: Pod, unplaced: Unplaced, message: str, way_out: PostFilterResult) -> None:
         diagnosis = unplaced.diagnosis
-        self._note(
+        self._notes.append(
             _NotPlaced(
                 pod.metadata,
                 self._now(),
@@ -192,23 +199,7 @@ class Records:
 
     def failed(self, pod: Pod, profile: Profile, message: str, node: str = "") -> None:
         """Something was wrong; or what was decided came to nothing, on this node."""
-        self._note(_NotPlaced(pod.metadata, self._now(), profile, message, node))
-
-    def _note(self, note: _Placed | _NotPlaced) -> None:
-        notes, counts = self._notes, self._counts
-        key = _key(note.pod)
-        notes.append(note)
-        counts[key] = counts.get(key, 0) + 1
-        if len(notes) > self._most:
-            key = _key(notes.popleft().pod)
-            if counts[key] == 1:
-                del counts[key]
-            else:
-                counts[key] -= 1
-
-
-def _key(pod: ObjectMeta) -> str:
-    return f"{pod.namespace}/{pod.name}"
+        self._notes.append(_NotPlaced(pod.metadata, self._now(), profile, message, node))
 
 
 def _at(row: int, rows: Ints | None, varied: Sequence[tuple[Slot, Ints]]) -> _Scores:

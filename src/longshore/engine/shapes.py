@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from longshore.api import Pod
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
@@ -36,6 +35,7 @@ from longshore.framework.profile import Profile, Slot, everyone
 
 # Columns kept of all shapes together; the least recently used go.
 MAX_BYTES = 64 * 2**20
+# For each row, about: ranks, masks and scores.
 _ROW_BYTES = 20
 # More changed rows than this are looked at together rather than one by one.
 _FEW = 24
@@ -94,6 +94,21 @@ class Roster:
         self.filters = _Point(profile.pre_filters, profile.filters)
         self.scores = _Point(profile.pre_scores, profile.scores)
         self.even_scores = EvenScores()
+        self._later: dict[frozenset[str], _Later] = {}
+
+    def later(self, unconcerned: frozenset[str]) -> "_Later":
+        """The plugins of the points after the choice, without those that the pod does not concern."""
+        later = self._later.get(unconcerned)
+        if later is None:
+            later = self._later[unconcerned] = _Later(self.profile, unconcerned)
+        return later
+
+
+class _Later:
+    def __init__(self, profile: Profile, unconcerned: frozenset[str]) -> None:
+        self.reserves = tuple(p for p in profile.reserves if p.name not in unconcerned)
+        self.permits = tuple(p for p in profile.permits if p.name not in unconcerned)
+        self.pre_binds = tuple(p for p in profile.pre_binds if p.name not in unconcerned)
 
 
 class Shape:
@@ -109,6 +124,7 @@ class Shape:
         self._priority = pod.pod.spec.priority
         self._even_scores = roster.even_scores
         filters, scores = roster.filters.about(pod), roster.scores.about(pod)
+        self.later = roster.later(frozenset(filters.skipped | scores.skipped))
         # PreFilters to call, each with its outcome if that is known for good.
         self.pre_filters: list[tuple[Any, Any]] = []
         for plugin, local in filters.pre:
@@ -149,9 +165,11 @@ class Shape:
         self.best = REFUSED
         self.ties = 0
         # What it is the sum of, without weights: for the record of a decision.
-        self.parts: list[npt.NDArray[np.int8]] = []
+        self.parts: list[bytearray] = []
         # Scores still to be normalised, over all rows.
         self.raw: list[RawScores] = []
+        # Scores of other plugins that were the same for all nodes in the last decision: for the next record.
+        self.constant: Sequence[tuple[Slot, int]] = ()
         # What becomes of those that are the same for all rows, with weights; None if not known.
         self.even: Sequence[tuple[str, int]] | None = None
 
@@ -205,7 +223,7 @@ class Shape:
         for slot in self.local_scores:
             scores = self._local_score(slot, nodes)
             ranked += scores if slot.weight == 1 else scores * slot.weight
-            self.parts.append(as_column(scores, size))
+            self.parts.append(_as_bytes(scores, size))
         if self.feasible_count < size:
             ranked[~feasible] = REFUSED
         self.ranked = ranked
@@ -348,8 +366,9 @@ class Shapes:
             self._shapes.popitem(last=False)
 
 
-def as_column(scores: Ints | int, size: int) -> npt.NDArray[np.int8]:
-    return np.full(size, scores, np.int8) if isinstance(scores, int) else scores.astype(np.int8)
+def _as_bytes(scores: Ints | int, size: int) -> bytearray:
+    """They are small numbers, and single ones are read and written more quickly here than in an array."""
+    return bytearray(np.full(size, scores, np.uint8) if isinstance(scores, int) else scores.astype(np.uint8))
 
 
 def _is_skip(outcome: Any) -> bool:

@@ -1,5 +1,6 @@
 """What plugins remember during one attempt to schedule a pod."""
 
+from collections.abc import Set
 from typing import Any, Protocol, Self, runtime_checkable
 
 
@@ -21,8 +22,8 @@ class CycleState(dict[str, Any]):
         super().__init__()
         self.memo: dict[str, Any] = {} if memo is None else memo
         # Plugins whose filter, and whose score, has nothing to say about the pod.
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
+        self.skip_filter: Set[str] = frozenset()
+        self.skip_score: Set[str] = frozenset()
 
     def clone(self) -> "CycleState":
         """For trying out another set of pods: values that can be cloned are, others are shared."""

@@ -76,8 +76,8 @@ class Plugin(Protocol):
                                          event may; if it is empty, only a change of the pod itself
     `concerns(self, pod: PodInfo) -> bool`
                                          whether the plugin has anything to do with such pods, by namespace,
-                                         labels, owner and spec alone. If not, it is passed over: the same as
-                                         Skip from PreFilter and PreScore, for less
+                                         labels, owner and spec alone. If not, it is passed over from
+                                         PreFilter to PreBind
     """
 
     @property

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from longshore.cluster import Nodes, PodInfo
+from longshore.cluster import Nodes, OneNode, PodInfo
 from longshore.cluster.kept import Kept
 from longshore.framework import MAX_SCORE, SKIP, CycleState, Scope, Status
 from longshore.framework.configuration.arguments import NodeResourcesBalancedAllocationArgs, ResourceSpec
@@ -46,6 +46,8 @@ class NodeResourcesBalancedAllocation:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Amount:
         asked = self._asked(state, pod)
+        if isinstance(nodes, OneNode) and (score := _score_of_one(asked, nodes)) is not None:
+            return score
         gain = _balance(asked, nodes) - self._balance_before(asked, nodes)
         # Half of it, rounded down.
         return _HALF + (_HALF + gain >> 1)
@@ -86,6 +88,31 @@ def _balance(asked: list[Asked], nodes: Nodes) -> Amount:
         return MAX_SCORE
     deviation = _half_difference(offered, shares) if len(shares) == 2 else _deviation(offered, shares)
     return truncated((1 - deviation) * MAX_SCORE)
+
+
+def _score_of_one(asked: list[Asked], node: OneNode) -> int | None:
+    """The same for a single node with two resources, as it mostly is; None if it is another case.
+
+    After each placement one node is scored anew, and this is most of the work.
+    """
+    if len(asked) != 2:
+        return None
+    (_, first, _, more), (_, second, _, more_of_second) = asked
+    if first is None or second is None:
+        return None
+    capacity, capacity_of_second = node.allocatable[first], node.allocatable[second]
+    if not capacity or not capacity_of_second:
+        return None
+    used, used_of_second = node.requested[first], node.requested[second]
+    before = (
+        at_most(used, capacity) / capacity - at_most(used_of_second, capacity_of_second) / capacity_of_second
+    )
+    used, used_of_second = used + more, used_of_second + more_of_second
+    after = (
+        at_most(used, capacity) / capacity - at_most(used_of_second, capacity_of_second) / capacity_of_second
+    )
+    gain = int((1 - abs(after) / 2) * MAX_SCORE) - int((1 - abs(before) / 2) * MAX_SCORE)
+    return _HALF + (_HALF + gain >> 1)
 
 
 def _half_difference(offered: list[Amount], shares: list[Amount]) -> Amount:

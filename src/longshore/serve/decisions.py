@@ -7,6 +7,7 @@ they may.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from ipaddress import ip_address
 
 import msgspec
 import structlog
@@ -53,6 +54,8 @@ class DecisionRoute:
     async def _answer(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         header = request.headers.get("Authorization", "")
+        if not request.secure and not _is_local(request.remote):
+            return _refusal(403, "a token is safe over HTTPS, or through a port forwarded to this machine")
         if not header.startswith(_BEARER):
             return _refusal(401, "show a bearer token")
         try:
@@ -86,3 +89,10 @@ def _refusal(status: int, message: str) -> web.Response:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     body = msgspec.json.encode({"kind": "Status", "code": status, "message": message})
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+
+
+def _is_local(address: str | None) -> bool:
+    try:
+        return address is not None and ip_address(address).is_loopback
+    except ValueError:
+        return False

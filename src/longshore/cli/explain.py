@@ -1,0 +1,119 @@
+"""`longshore explain`: why this node, why not the others."""
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from longshore.cli import options
+
+if TYPE_CHECKING:
+    from longshore.engine.records import Decision
+    from longshore.live.snapshot import Snapshot
+
+
+@click.command("explain", epilog="Example: longshore explain web -n shop --config scheduler.yaml")
+@click.argument("pod")
+@click.option("-n", "--namespace", help="Namespace of the pod.  [default: the context's]")
+@click.option(
+    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
+)
+@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@click.option("--config", type=click.Path(), help="The scheduler's configuration, instead of the defaults.")
+@options.plugins
+@click.option("--scheduler", metavar="URL", help="Ask the scheduler here what it decided, and why.")
+@click.option("--save", type=click.Path(), help="Write the cluster to this file, to explain from it later.")
+@click.option("--record", type=click.Path(), help="Explain from such a file, or from kubectl get -o json.")
+@click.option("--all", "everything", is_flag=True, help="Show all nodes, not just the best.")
+@options.output
+def command(
+    *,
+    pod: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    config: str | None,
+    plugins: tuple[str, ...],
+    scheduler: str | None,
+    save: str | None,
+    record: str | None,
+    everything: bool,
+    output: str,
+) -> None:
+    """Explain why a pod is on its node, or why it has none.
+
+    POD is its name, or namespace/name. Every plugin is asked about every node, in the cluster as it is now,
+    with your own rights; nothing is changed. The best nodes are shown with each plugin's weighted score, and
+    the others with the plugin that refuses them.
+    """
+    from longshore.errors import UserError
+    from longshore.framework.setup import set_up
+    from longshore.live.outlook import outlook
+    from longshore.live.snapshotfile import read
+    from longshore.live.snapshotfile import save as save_snapshot
+
+    if record is not None and scheduler is not None:
+        raise UserError("--record and --scheduler exclude each other: a file knows no scheduler")
+    setup = set_up(config, plugins=plugins)
+    before, _, name = pod.rpartition("/")
+    namespace = before or namespace
+    if record is not None:
+        found = _Found(namespace or "default", (), read(record))
+    else:
+        found = asyncio.run(_look(kubeconfig, context, namespace, name, scheduler))
+    view = None
+    if found.snapshot is not None:
+        subject = found.snapshot.pod(found.namespace, name)
+        if subject is None:
+            raise UserError(f"{record} has no pod {name} in namespace {found.namespace}; -n names another")
+        if save is not None:
+            save_snapshot(found.snapshot, save)
+        view = outlook(setup, found.snapshot, subject)
+    if output == "json":
+        import msgspec
+
+        content = msgspec.json.encode({"decisions": found.decisions, "now": view})
+        click.echo(msgspec.json.format(content, indent=2))
+        return
+
+    from longshore.cli.explaintext import decision_lines, headline, outlook_lines
+
+    for warning in (*found.warnings, *(view.warnings if view else ())):
+        click.echo(f"warning: {warning}", err=True)
+    lines = list(headline(view.pod) if view else [f"pod {found.namespace}/{name}"])
+    if scheduler is not None:
+        lines += ["", *decision_lines(found.decisions)]
+    if view is not None:
+        lines += ["", *outlook_lines(view, everything=everything)]
+    click.echo("\n".join(lines))
+
+
+class _Found(NamedTuple):
+    namespace: str
+    decisions: "tuple[Decision, ...]"
+    # None if the caller may not see the cluster.
+    snapshot: "Snapshot | None"
+    warnings: tuple[str, ...] = ()
+
+
+async def _look(
+    kubeconfig: str | None, context: str | None, namespace: str | None, name: str, scheduler: str | None
+) -> _Found:
+    from longshore.errors import UserError
+    from longshore.kube.client import Client
+    from longshore.kube.config import load
+    from longshore.live.snapshot import take
+    from longshore.serve.recorded import ask
+
+    connection = load(kubeconfig, context=context)
+    namespace = namespace or connection.namespace
+    decisions: tuple[Decision, ...] = ()
+    if scheduler is not None:
+        decisions = await ask(scheduler, connection, namespace=namespace, name=name)
+    try:
+        async with Client(connection) as client:
+            return _Found(namespace, decisions, await take(client, namespace=namespace, name=name))
+    except UserError as error:
+        if not decisions:
+            raise
+        return _Found(namespace, decisions, None, (str(error),))
