@@ -5,9 +5,10 @@ from tests.plugins.asking import concerned, wakes
 
 from longshore.api import Pod, PodResourceClaim
 from longshore.cluster import ClusterState, PodInfo
+from longshore.engine.diagnosis import Diagnosis
 from longshore.framework import Action, CycleState, Resource, Status
 from longshore.plugins import DynamicResources
-from longshore.plugins.dynamicresources import REASON
+from longshore.plugins.dynamicresources import ERROR_NOT_ASKED, REASON, REASON_NOTHING_TO_DEALLOCATE
 from longshore.testing import node, pod
 
 PLUGIN = DynamicResources()
@@ -30,3 +31,23 @@ def test_other_pods_are_of_no_concern() -> None:
 
 def test_nothing_in_the_cluster_can_help() -> None:
     assert not wakes(PLUGIN, claiming(), Resource.NODE, Action.ADD, None, node("n1"))
+
+
+def told(asked: Pod, refusal: Status | None = None) -> Status | None:
+    """What PostFilter says after this refusal by a PreFilter."""
+    diagnosis = Diagnosis(ClusterState())
+    diagnosis.pre_filter = refusal
+    return PLUGIN.post_filter(CycleState(), PodInfo.of(asked), diagnosis).status
+
+
+def test_where_no_node_will_do_there_is_nothing_to_deallocate() -> None:
+    assert told(pod("a")) == Status.unschedulable(REASON_NOTHING_TO_DEALLOCATE)
+    assert told(pod("a"), Status.unschedulable("later")) == Status.unschedulable(REASON_NOTHING_TO_DEALLOCATE)
+
+
+def test_a_pod_that_another_plugin_turned_away_for_good_was_not_looked_at() -> None:
+    assert told(pod("a"), Status.unresolvable("no such claim")) == Status.error(ERROR_NOT_ASKED)
+
+
+def test_a_pod_with_claims_has_been_told_already() -> None:
+    assert told(claiming(), Status.unresolvable(REASON)) == Status.unschedulable()

@@ -24,7 +24,7 @@ class DynamicResources:
         return Status.unresolvable(REASON) if self.concerns(pod) else None
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
-        """kube-scheduler's misses its notes, and says so, if another plugin had turned the pod away before."""
+        """kube-scheduler's misses its notes, and says so, if another plugin turned the pod away before."""
         if self.concerns(pod):
             return PostFilterResult(Status.unschedulable())
         refusal = statuses.pre_filter

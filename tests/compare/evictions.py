@@ -1,0 +1,95 @@
+"""What a scheduler does to make room for a pod, seen from the API server."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tests.compare.api import Document
+from tests.compare.arena import Arena, Side
+
+from longshore.api import Pod
+from longshore.api.meta import ApiObject
+from longshore.testing import PodBuilder
+
+# Whoever is still to be evicted would be by then.
+_A_WHILE = 0.2
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """A pod that has to leave, and what it and people were told about it."""
+
+    name: str
+    grace: int
+    condition: tuple[str, str, str]
+    event: tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    nominated: str
+    reason: str
+    message: str
+    evictions: tuple[Eviction, ...]
+
+    @property
+    def victims(self) -> set[str]:
+        return {eviction.name for eviction in self.evictions}
+
+
+def preempted(arena: Arena, asked: PodBuilder, side: Side) -> Outcome:
+    """Have the scheduler try the pod, which stays, and see who leaves for it."""
+    arena.add(asked.scheduler(f"{side}-default"))
+    arena.until(lambda: _decided(arena.api.get(asked)), "the pod is placed or refused")
+    found = arena.api.get(asked)
+    refusal = _refusal(found)
+    if refusal is None:
+        return Outcome(found["spec"]["nodeName"], "", "", ())
+    nominated = found["status"].get("nominatedNodeName", "")
+    if nominated:
+        arena.until(lambda: _leaving(arena), "somebody leaves")
+    time.sleep(_A_WHILE)
+    uid = found["metadata"]["uid"]
+    evictions = tuple(_eviction(arena, victim, side, uid) for victim in _leaving(arena))
+    return Outcome(nominated, refusal["reason"], refusal["message"], evictions)
+
+
+def outcomes(arena: Arena, things: Iterable[ApiObject], asked: PodBuilder) -> tuple[Outcome, Outcome]:
+    """Of both, on the same cluster: who left for the first one is back for the second."""
+    arena.become(*things)
+    theirs = preempted(arena, asked, "kube")
+    arena.remove(asked)
+    arena.bring_back(theirs.victims)
+    return theirs, preempted(arena, asked, "longshore")
+
+
+def _decided(pod: Document) -> bool:
+    return "nodeName" in pod["spec"] or _refusal(pod) is not None
+
+
+def _refusal(pod: Document) -> Document | None:
+    for condition in pod["status"].get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            found: Document = condition
+            return found
+    return None
+
+
+def _leaving(arena: Arena) -> list[Document]:
+    return [pod for pod in arena.api.listed(Pod) if "deletionTimestamp" in pod["metadata"]]
+
+
+def _eviction(arena: Arena, victim: Document, side: Side, preemptor: str) -> Eviction:
+    metadata = victim["metadata"]
+    events = arena.until(lambda: arena.api.events(metadata["uid"]), "people are told")
+    [told] = [event for event in events if event["reason"] == "Preempted"]
+    [condition] = [c for c in victim["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+    note = told["message"].replace(preemptor, "THE-PREEMPTOR")
+    # The scheduler gives its own name.
+    message = condition["message"].replace(f"{side}-", "")
+    return Eviction(
+        metadata["name"],
+        metadata["deletionGracePeriodSeconds"],
+        (condition["status"], condition["reason"], message),
+        (told["type"], told["action"], note, told.get("related", {}).get("name", "")),
+    )

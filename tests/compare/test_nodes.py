@@ -1,0 +1,147 @@
+"""What nodes are like: taints, cordons, labels, names, ports, images."""
+
+import pytest
+from tests.compare.agreement import agree
+from tests.compare.api import Document
+from tests.compare.arena import Arena
+
+from longshore.testing import NodeBuilder, PodBuilder, node, pod
+
+
+def roomy(name: str) -> NodeBuilder:
+    return node(name).allocatable(cpu="8", memory="16Gi")
+
+
+@pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
+def test_a_taint_keeps_pods_away_that_do_not_tolerate_it(arena: Arena, effect: str) -> None:
+    arena.become(
+        roomy("n1").taint("spot", "yes", effect=effect), roomy("n2").taint("spot", "no", effect=effect)
+    )
+    told = agree(arena, pod("p")).kube.message
+    assert told.startswith("0/2 nodes are available: 2 node(s) had untolerated taint(s).")
+    assert agree(arena, pod("p").tolerate("spot", "yes")).kube.node == "n1"
+    assert agree(arena, pod("p").tolerate("spot", "no", effect=effect)).kube.node == "n2"
+
+
+def test_nodes_with_fewer_soft_taints_are_better(arena: Arena) -> None:
+    soft = "PreferNoSchedule"
+    arena.become(
+        roomy("n1").taint("a", effect=soft).taint("b", effect=soft).taint("c", effect=soft),
+        roomy("n2").taint("a", effect=soft),
+        roomy("n3").taint("b", effect=soft).taint("c", effect=soft),
+    )
+    assert agree(arena, pod("p")).kube.node == "n2"
+    answers = agree(arena, pod("p").tolerate("b").tolerate("c"))
+    assert {name: scores["TaintToleration"] for name, scores in answers.scores.items()} == {
+        "n1": 0,
+        "n2": 0,
+        "n3": 300,
+    }
+
+
+def test_a_cordon_has_a_reason_of_its_own(arena: Arena) -> None:
+    arena.become(roomy("n1").unschedulable())
+    told = agree(arena, pod("p")).kube.message
+    assert told.startswith("0/1 nodes are available: 1 node(s) were unschedulable.")
+    assert agree(arena, pod("p").tolerate("node.kubernetes.io/unschedulable")).kube.node == "n1"
+
+
+_LABELLED = [
+    roomy("n1").labels(generation="3", disk="ssd"),
+    roomy("n2").labels(generation="7", disk="hdd"),
+    roomy("n3").labels(generation="new"),
+]
+_WANTED = [
+    (pod("gt").node_affinity("generation", "Gt", "3"), {"n2"}),
+    (pod("lt").node_affinity("generation", "Lt", "7"), {"n1"}),
+    (pod("not-in").node_affinity("disk", "NotIn", "ssd"), {"n2", "n3"}),
+    (pod("absent").node_affinity("disk", "DoesNotExist"), {"n3"}),
+    (pod("exists").node_affinity("disk", "Exists").node_selector(disk="ssd"), {"n1"}),
+    (pod("nowhere").node_affinity("disk", "In", "tape"), set()),
+    (pod("contradiction").node_affinity("disk", "In", "ssd").node_selector(disk="hdd"), set()),
+]
+
+
+def test_demands_on_labels(arena: Arena) -> None:
+    arena.become(*_LABELLED)
+    for asked, wanted in _WANTED:
+        assert set(agree(arena, asked).explanation.feasible) == wanted, asked.metadata.name
+
+
+def test_a_term_that_says_nothing_matches_nothing(arena: Arena) -> None:
+    arena.become(*_LABELLED)
+    empty: Document = {"nodeSelectorTerms": [{}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": empty}}
+    told = agree(arena, pod("p"), affinity=affinity).kube.message
+    assert told.startswith("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.")
+
+
+def by_name(*terms: tuple[str, ...]) -> Document:
+    fields = [[{"key": "metadata.name", "operator": "In", "values": list(names)}] for names in terms]
+    required = {"nodeSelectorTerms": [{"matchFields": each} for each in fields]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def test_nodes_that_are_not_named_are_not_looked_at(arena: Arena) -> None:
+    arena.become(roomy("n1").taint("t"), roomy("n2").unschedulable(), roomy("n3").taint("t"), roomy("n4"))
+    told = agree(arena, pod("p"), affinity=by_name(("n1",), ("n2",))).kube.message
+    assert told.startswith(
+        "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, "
+        "2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+
+
+def test_names_of_no_node(arena: Arena) -> None:
+    arena.become(roomy("n1"), roomy("n2"))
+    agree(arena, pod("p"), affinity=by_name(("gone",)))
+    # Two names cannot both be the node's: the terms contradict themselves.
+    twice = by_name(("n1",))
+    [term] = twice["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    term["matchFields"].append({"key": "metadata.name", "operator": "In", "values": ["n2"]})
+    told = agree(arena, pod("p"), affinity=twice).kube.message
+    assert not told.startswith("0/2 nodes are available: 2")
+
+
+def test_wishes_are_weighed(arena: Arena) -> None:
+    arena.become(
+        roomy("n1").labels(a="1"), roomy("n2").labels(b="1"), roomy("n3").labels(a="1", b="1"), roomy("n4")
+    )
+    wishing = pod("p").node_affinity("a", "Exists", preferred=10).node_affinity("b", "Exists", preferred=90)
+    scores = agree(arena, wishing).scores
+    assert [scores[name]["NodeAffinity"] for name in ("n1", "n2", "n3", "n4")] == [20, 180, 200, 0]
+
+
+_PORTS = {
+    "the same address": (pod("p").host_port(80, ip="10.0.0.1"), False),
+    "another address": (pod("p").host_port(80, ip="10.0.0.2"), True),
+    "all addresses": (pod("p").host_port(80), False),
+    "another protocol": (pod("p").host_port(80, protocol="UDP"), True),
+    "another port": (pod("p").host_port(81), True),
+}
+
+
+@pytest.mark.parametrize("kind", _PORTS)
+def test_ports_of_the_node(arena: Arena, kind: str) -> None:
+    asked, fits = _PORTS[kind]
+    arena.become(roomy("n1"), pod("there").host_port(80, ip="10.0.0.1").on("n1"))
+    answer = agree(arena, asked).kube
+    assert bool(answer.node) is fits
+    reason = "1 node(s) didn't have free ports for the requested pod ports."
+    assert fits or answer.message.startswith(f"0/1 nodes are available: {reason}")
+
+
+def test_the_pod_goes_where_its_image_is(arena: Arena) -> None:
+    size = 700 << 20
+    arena.become(roomy("n1"), roomy("n2").image("example.com/app:latest", size=size), roomy("n3"))
+    assert agree(arena, pod("p").image("example.com/app")).kube.node == "n2"
+    assert agree(arena, pod("p").image("example.com/app:1")).scores["n2"]["ImageLocality"] == 0
+
+
+def images(*names: str) -> PodBuilder:
+    built = pod("p").image(names[0])
+    return built.image_volume(names[1])
+
+
+def test_an_image_that_is_mounted_counts_too(arena: Arena) -> None:
+    arena.become(roomy("n1").image("a:1", size=400 << 20), roomy("n2").image("b:1", size=900 << 20))
+    assert agree(arena, images("a:1", "b:1")).kube.node == "n2"

@@ -1,0 +1,149 @@
+"""Where other pods are: spreading over topologies, and being near to or far from them."""
+
+from tests.compare.agreement import agree
+from tests.compare.api import Document
+from tests.compare.arena import Arena
+from tests.compare.states import HOSTNAME, ZONE
+
+from longshore.testing import NodeBuilder, PodBuilder, node, pod, replica_set, service
+
+_SPREAD = "node(s) didn't match pod topology spread constraints"
+
+
+def zoned(name: str, zone: str) -> NodeBuilder:
+    return node(name).allocatable(cpu="8", memory="16Gi").labels(**{ZONE: zone})
+
+
+def app(name: str, **labels: str) -> PodBuilder:
+    return pod(name).labels(app="web", **labels)
+
+
+def constraint(**said: object) -> Document:
+    selector = {"matchLabels": {"app": "web"}}
+    rule = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+    }
+    return {"topologySpreadConstraints": [rule | said]}
+
+
+def test_a_zone_must_not_get_ahead(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("w1", "west"), node("bare").allocatable(cpu="8"))
+    arena.add(app("a").on("e1"))
+    assert agree(arena, app("p"), **constraint()).kube.node == "w1"
+    arena.add(app("b").on("e1"), app("c").on("w1"), app("d").on("w1"))
+    agree(arena, app("p"), **constraint())
+    arena.add(pod("full").requests(cpu="8").on("w1"), app("e").on("e1"))
+    told = agree(arena, app("p").requests(cpu="1"), **constraint()).kube.message
+    assert f"1 {_SPREAD}," in told
+    assert f"1 {_SPREAD} (missing required label)" in told
+
+
+def test_too_few_domains_hold_all_back(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("w1", "west"), app("a").on("e1"), app("b").on("w1"))
+    assert agree(arena, app("p"), **constraint(minDomains=2)).kube.node
+    assert f"2 {_SPREAD}" in agree(arena, app("p"), **constraint(minDomains=3)).kube.message
+
+
+def test_tainted_zones_count_or_not(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("w1", "west").taint("t"), app("a").on("e1"))
+    assert _SPREAD in agree(arena, app("p"), **constraint()).kube.message
+    assert agree(arena, app("p"), **constraint(nodeTaintsPolicy="Honor")).kube.node == "e1"
+
+
+def test_zones_that_the_pod_rules_out_count_or_not(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("w1", "west"), app("a").on("e1"))
+    wants = app("p").node_selector(**{ZONE: "east"})
+    assert agree(arena, wants, **constraint()).kube.node == "e1"
+    assert _SPREAD in agree(arena, wants, **constraint(nodeAffinityPolicy="Ignore")).kube.message
+
+
+def test_each_revision_is_spread_by_itself(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("w1", "west"))
+    arena.add(
+        app("a", revision="1").on("e1"), app("b", revision="1").on("e1"), app("c", revision="2").on("w1")
+    )
+    by_revision = constraint(matchLabelKeys=["revision"])
+    assert agree(arena, app("p", revision="1"), **by_revision).kube.node == "w1"
+    assert agree(arena, app("p", revision="2"), **by_revision).kube.node == "e1"
+
+
+def test_pods_on_their_way_out_do_not_count(arena: Arena) -> None:
+    leaving = app("leaving").on("e1")
+    arena.become(zoned("e1", "east"), zoned("w1", "west"), leaving, app("b").on("w1"))
+    arena.api.delete(leaving, grace=True)
+    arena.settle()
+    assert agree(arena, app("p"), **constraint()).kube.node == "e1"
+
+
+def test_wishes_to_be_spread_are_weighed(arena: Arena) -> None:
+    arena.become(
+        *(zoned(f"e{n}", "east") for n in range(3)), zoned("w0", "west"), zoned("w1", "west"), zoned("n", "n")
+    )
+    arena.add(*(app(f"on-e{n}").on(f"e{n % 2}") for n in range(5)), app("on-w").on("w0"))
+    agree(
+        arena,
+        app("p").spread(ZONE, hard=False, app="web").spread(HOSTNAME, hard=False, max_skew=2, app="web"),
+    )
+    assert agree(arena, app("p").spread(ZONE, hard=False, app="web")).kube.node == "n"
+
+
+def test_pods_of_a_controller_are_spread_without_asking(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("e2", "east"), zoned("w1", "west"), replica_set("web", app="web"))
+    arena.add(app("a").on("e1"), service("web", app="web"))
+    arena.settle()
+    answers = agree(arena, app("p"))
+    assert answers.kube.node == "w1"
+    assert answers.scores["e1"]["PodTopologySpread"] < answers.scores["w1"]["PodTopologySpread"]
+    arena.remove(service("web", app="web"))
+    arena.settle()
+    assert agree(arena, app("p").owner("ReplicaSet", "web")).kube.node == "w1"
+
+
+def test_far_from_others_and_they_from_it(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("e2", "east"), zoned("w1", "west"))
+    arena.add(app("hermit").anti_affinity_to(ZONE, app="db").on("e1"))
+    assert agree(arena, pod("p").labels(app="db")).kube.node == "w1"
+    assert agree(arena, pod("p").anti_affinity_to(ZONE, app="web")).kube.node == "w1"
+    told = agree(arena, pod("p").labels(app="db").node_selector(**{ZONE: "east"})).kube.message
+    assert "2 node(s) didn't satisfy existing pods anti-affinity rules" in told
+    told = agree(
+        arena, pod("p").anti_affinity_to(ZONE, app="web").node_selector(**{ZONE: "east"})
+    ).kube.message
+    assert "2 node(s) didn't match pod anti-affinity rules" in told
+
+
+def test_pods_of_other_namespaces(arena: Arena) -> None:
+    arena.become(
+        zoned("e1", "east"), zoned("w1", "west"), pod("far", namespace="other").labels(app="web").on("e1")
+    )
+    near = pod("p").affinity_to(ZONE, app="web")
+    assert "2 node(s) didn't match pod affinity rules" in agree(arena, near).kube.message
+    by_labels = pod("p").affinity_to(ZONE, namespace_labels={"team": "other"}, app="web")
+    assert agree(arena, by_labels).kube.node == "e1"
+    assert agree(arena, pod("p").affinity_to(ZONE, namespace_labels={}, app="web")).kube.node == "e1"
+    by_name = pod("p").anti_affinity_to(ZONE, namespaces=("other", "third"), app="web")
+    assert agree(arena, by_name).kube.node == "w1"
+
+
+def test_the_first_of_a_group_may_go_anywhere_with_the_label(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), node("bare").allocatable(cpu="8"))
+    assert agree(arena, app("p").affinity_to(ZONE, app="web")).kube.node == "e1"
+    assert (
+        "2 node(s) didn't match pod affinity rules"
+        in agree(arena, pod("p").affinity_to(ZONE, app="web")).kube.message
+    )
+
+
+def test_wishes_of_pods_that_are_there_already(arena: Arena) -> None:
+    arena.become(zoned("e1", "east"), zoned("w1", "west"), zoned("n1", "north"))
+    arena.add(
+        pod("likes").affinity_to(ZONE, preferred=40, app="web").on("e1"),
+        pod("dislikes").anti_affinity_to(ZONE, preferred=90, app="web").on("w1"),
+        pod("insists").affinity_to(ZONE, app="web").on("n1"),
+    )
+    scores = agree(arena, app("p")).scores
+    ranked = sorted(scores, key=lambda name: scores[name]["InterPodAffinity"])
+    assert ranked == ["w1", "n1", "e1"]

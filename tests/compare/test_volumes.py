@@ -1,0 +1,192 @@
+"""Volumes, with the real controllers binding them."""
+
+from collections.abc import Callable
+
+from tests.compare.agreement import agree
+from tests.compare.api import Document
+from tests.compare.arena import SIDES, Arena, Side
+from tests.compare.states import ZONE
+
+from longshore.api import PersistentVolumeClaim
+from longshore.api.meta import ApiObject
+from longshore.testing import NodeBuilder, csi_node, node, pod, pv, pvc, storage_class
+
+_SELECTED = "volume.kubernetes.io/selected-node"
+_HOSTNAME = "kubernetes.io/hostname"
+_LOCAL = storage_class("local").waiting()
+_MADE = storage_class("made", provisioner="example.com/disks").waiting()
+
+
+def nodes(count: int = 3) -> list[ApiObject]:
+    zones = ("east", "west", "north")
+    return [roomy(f"n{n}").labels(**{ZONE: zones[n]}) for n in range(count)]
+
+
+def roomy(name: str) -> NodeBuilder:
+    return node(name).allocatable(cpu="8", memory="16Gi")
+
+
+def bound(arena: Arena, claim: PersistentVolumeClaim) -> bool:
+    return bool(arena.api.get(claim)["status"]["phase"] == "Bound")
+
+
+def outcomes(arena: Arena, things: list[ApiObject], ask: Callable[[Side], object]) -> tuple[object, object]:
+    """What each makes of the same cluster, made anew for it."""
+    found = []
+    for side in SIDES:
+        arena.become(*things)
+        found.append(ask(side))
+    return found[0], found[1]
+
+
+def test_a_claim_that_waits_gets_the_volume_where_the_pod_can_be(managed: Arena) -> None:
+    claim = pvc("data", storage_class="local")
+    far = pv("far", storage_class="local").reachable_from(_HOSTNAME, "n9")
+    near = pv("near", storage_class="local", storage="2Gi").reachable_from(_HOSTNAME, "n1")
+
+    def ask(side: Side) -> tuple[str, str, str]:
+        node = managed.ask(side, pod("p").claim("data")).node
+        found = managed.api.get(claim)
+        return node, found["spec"]["volumeName"], found["status"]["phase"]
+
+    theirs, ours = outcomes(managed, [*nodes(), _LOCAL, far, near, claim], ask)
+    assert ours == theirs == ("n1", "near", "Bound")
+
+
+def test_the_smallest_volume_that_is_large_enough_is_taken(managed: Arena) -> None:
+    claim = pvc("data", storage_class="local", storage="2Gi")
+    volumes = [
+        pv(f"of-{size.lower()}", storage_class="local", storage=size).reachable_from(_HOSTNAME, "n1")
+        for size in ("1Gi", "8Gi", "3Gi", "4Gi")
+    ]
+
+    def ask(side: Side) -> tuple[str, str]:
+        node = managed.ask(side, pod("p").claim("data")).node
+        return node, managed.api.get(claim)["spec"]["volumeName"]
+
+    theirs, ours = outcomes(managed, [*nodes(), _LOCAL, *volumes, claim], ask)
+    assert ours == theirs == ("n1", "of-3gi")
+
+
+def test_the_node_is_selected_before_a_volume_is_made_there(managed: Arena) -> None:
+    """The pod waits for the provisioner, and says meanwhile where it will be."""
+    claim = pvc("data", storage_class="made")
+    asked = pod("p").claim("data").node_selector(**{ZONE: "west"})
+
+    def ask(side: Side) -> tuple[str, str, str]:
+        managed.add(asked.scheduler(f"{side}-default"))
+        selected = managed.until(lambda: selected_node(managed.api.get(claim)), "a node is selected")
+        nominated = managed.until(
+            lambda: managed.api.get(asked)["status"].get("nominatedNodeName"), "the pod tells its node"
+        )
+        made = pv("made", storage_class="made").reachable_from(_HOSTNAME, selected)
+        managed.add(made)
+        uid = managed.api.get(claim)["metadata"]["uid"]
+        reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": uid}
+        managed.api.patch(made, {"spec": {"claimRef": reference}})
+        return selected, nominated, managed.until_bound(asked)
+
+    theirs, ours = outcomes(managed, [*nodes(), _MADE, claim], ask)
+    assert ours == theirs == ("n1", "n1", "n1")
+
+
+def selected_node(claim: Document) -> str:
+    found: str = claim["metadata"].get("annotations", {}).get(_SELECTED, "")
+    return found
+
+
+def test_no_volume_for_a_claim_that_waits(managed: Arena) -> None:
+    small = pv("small", storage_class="local").reachable_from(_HOSTNAME, "n1")
+    managed.become(*nodes(), _LOCAL, small, pvc("data", storage_class="local", storage="5Gi"))
+    told = agree(managed, pod("p").claim("data")).kube.message
+    reason = "3 node(s) didn't find available persistent volumes to bind"
+    assert told.startswith(f"0/3 nodes are available: {reason}.")
+
+
+def test_a_volume_may_be_made_in_some_places_only(managed: Arena) -> None:
+    in_west = _MADE.allowed(ZONE, "west")
+    managed.become(*nodes(), in_west, pvc("data", storage_class="made"))
+    asked = pod("p").claim("data").node_selector(**{ZONE: "east"})
+    told = agree(managed, asked).kube.message
+    assert "1 node(s) didn't find available persistent volumes to bind" in told
+
+
+def test_a_claim_that_should_have_been_bound_at_once(managed: Arena) -> None:
+    managed.become(*nodes(), storage_class("slow", provisioner="example.com/disks"))
+    managed.add(pvc("data", storage_class="slow"))
+    managed.settle()
+    told = agree(managed, pod("p").claim("data")).kube.message
+    reason = "pod has unbound immediate PersistentVolumeClaims"
+    assert told.startswith(f"0/3 nodes are available: {reason}.")
+
+
+def test_a_claim_that_is_not_there(managed: Arena) -> None:
+    managed.become(*nodes())
+    told = agree(managed, pod("p").claim("missing")).kube.message
+    assert told.startswith('0/3 nodes are available: persistentvolumeclaim "missing" not found.')
+
+
+def test_a_claim_on_its_way_out(managed: Arena) -> None:
+    claim, volume = pvc("data", storage_class=""), pv("disk")
+    managed.become(*nodes(), volume, claim, pod("user").claim("data").on("n0"))
+    managed.until(lambda: bound(managed, claim), "the claim is bound")
+    managed.api.delete(claim, grace=True)
+    managed.settle()
+    told = agree(managed, pod("p").claim("data")).kube.message
+    assert told.startswith('0/3 nodes are available: persistentvolumeclaim "data" is being deleted.')
+
+
+def test_a_class_that_is_not_there(managed: Arena) -> None:
+    managed.become(*nodes(), pvc("data", storage_class="missing"))
+    agree(managed, pod("p").claim("data"))
+
+
+def test_a_volume_keeps_the_pod_in_its_zone(managed: Arena) -> None:
+    claim = pvc("data", storage_class="")
+    managed.become(*nodes(), pv("disk").labels(**{ZONE: "west"}), claim)
+    managed.until(lambda: bound(managed, claim), "the claim is bound")
+    managed.settle()
+    assert agree(managed, pod("p").claim("data")).kube.node == "n1"
+    told = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "east"})).kube.message
+    assert "1 node(s) had no available volume zone" in told
+
+
+def test_a_volume_keeps_the_pod_on_the_nodes_that_reach_it(managed: Arena) -> None:
+    claim = pvc("data", storage_class="")
+    managed.become(*nodes(), pv("disk").reachable_from(_HOSTNAME, "n2"), claim)
+    managed.until(lambda: bound(managed, claim), "the claim is bound")
+    managed.settle()
+    assert agree(managed, pod("p").claim("data")).kube.node == "n2"
+    told = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "east"})).kube.message
+    assert "1 node(s) didn't match PersistentVolume's node affinity" in told
+
+
+def test_a_claim_for_one_pod_only(managed: Arena) -> None:
+    alone = ("ReadWriteOncePod",)
+    claim = pvc("data", storage_class="", access_modes=alone)
+    disk = pv("disk", access_modes=alone).csi("driver.example.com")
+    managed.become(*nodes(2), disk, claim, pod("user").claim("data").on("n0"))
+    managed.until(lambda: bound(managed, claim), "the claim is bound")
+    managed.settle()
+    told = agree(managed, pod("p").claim("data")).kube.message
+    reason = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
+    assert reason in told
+
+
+def test_a_node_attaches_so_many_volumes_and_no_more(managed: Arena) -> None:
+    driver = "driver.example.com"
+    claims = [pvc(f"data-{n}", storage_class="") for n in range(3)]
+    disks = [pv(f"disk-{n}").csi(driver) for n in range(3)]
+    things: list[ApiObject] = [*nodes(2), *disks, *claims]
+    things += [csi_node("n0").driver(driver, limit=1), csi_node("n1").driver(driver, limit=2)]
+    managed.become(*things, pod("first").claim("data-0").on("n0"))
+    managed.until(lambda: all(bound(managed, claim) for claim in claims), "the claims are bound")
+    managed.settle()
+    assert agree(managed, pod("p").claim("data-1").claim("data-2")).kube.node == "n1"
+    # It is attached there already.
+    assert agree(managed, pod("p").claim("data-0").node_selector(**{_HOSTNAME: "n0"})).kube.node == "n0"
+    told = agree(managed, pod("p").claim("data-1").node_selector(**{_HOSTNAME: "n0"})).kube.message
+    assert "1 node(s) exceed max volume count" in told

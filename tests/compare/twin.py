@@ -1,0 +1,27 @@
+"""An engine that is told a cluster as it is, to be asked what every plugin says."""
+
+from typing import Any
+
+import msgspec
+from tests.compare.api import KINDS, Api, Document
+
+from longshore.api import Change, Pod
+from longshore.cluster import PodInfo
+from longshore.engine import Engine
+from longshore.engine.explanation import Explanation, explain
+from longshore.framework.setup import set_up
+
+
+class Twin:
+    def __init__(self, api: Api, configuration: str) -> None:
+        setup = set_up(configuration)
+        self._engine = Engine(setup.configuration, plugins=setup.plugins)
+        for kind in KINDS:
+            for document in api.listed(kind):
+                thing: Any = msgspec.convert(document, kind)
+                self._engine.receive(Change(None, thing), now=0.0)
+
+    def explain(self, document: Document) -> Explanation:
+        """What it makes of a pending pod, as the API server tells it."""
+        pod = msgspec.convert(document, Pod)
+        return explain(self._engine.chooser(pod.spec.scheduler_name), PodInfo.of(pod))

@@ -1,0 +1,72 @@
+"""Large clusters of which only a part is examined for each pod."""
+
+from msgspec.structs import replace
+
+from longshore.api import Change
+from longshore.cluster import PodInfo
+from longshore.engine import Engine
+from longshore.engine.decision import Placement
+from longshore.framework.configuration import LongshoreSettings, default_configuration
+from longshore.testing import PodBuilder, node, pod
+
+_NODES = 300
+
+
+def engine_with(**percentages: int) -> Engine:
+    """Profiles with these percentages; of equal nodes the first one that is examined is taken."""
+    default = default_configuration("default")
+    profiles = tuple(
+        replace(default.profiles[0], scheduler_name=name, percentage_of_nodes_to_score=percentage)
+        for name, percentage in percentages.items()
+    )
+    settings = LongshoreSettings(tie_break="heap")
+    engine = Engine(replace(default, profiles=profiles, longshore=settings))
+    for number in range(_NODES):
+        engine.receive(Change(None, node(f"n{number:03d}").allocatable(cpu="8")), now=0.0)
+    return engine
+
+
+def decide(engine: Engine, profile: str, asked: PodBuilder) -> Placement:
+    decision = engine.chooser(profile).decide(PodInfo.of(asked.scheduler(profile)))
+    assert isinstance(decision, Placement)
+    return decision
+
+
+def test_each_pod_begins_where_the_last_one_ended() -> None:
+    engine = engine_with(half=50)
+    decisions = [decide(engine, "half", pod(f"p{number}")) for number in range(3)]
+    assert [(decision.node, decision.feasible) for decision in decisions] == [
+        ("n000", 150),
+        ("n150", 150),
+        ("n000", 150),
+    ]
+
+
+def test_profiles_take_turns() -> None:
+    engine = engine_with(half=50, third=34, all=100)
+    nodes = [decide(engine, name, pod(name)).node for name in ("half", "third", "all", "half")]
+    assert nodes == ["n000", "n150", "n252", "n252"]
+
+
+def test_a_pod_for_one_node_moves_the_turn_by_one() -> None:
+    engine = engine_with(half=50, all=100)
+    for profile in ("half", "all"):
+        assert decide(engine, profile, pod("daemon").only_on("n200")).node == "n200"
+    assert decide(engine, "half", pod("next")).node == "n002"
+
+
+def test_the_percentage_is_of_the_nodes_that_the_pod_is_meant_for() -> None:
+    engine = engine_with(most=60)
+    one = pod("p").only_on("n000")
+    assert one.spec.affinity is not None
+    affinity = one.spec.affinity.node_affinity
+    assert affinity is not None
+    required = affinity.required_during_scheduling_ignored_during_execution
+    assert required is not None
+    [term] = required.node_selector_terms
+    names = tuple(f"n{number:03d}" for number in range(200))
+    several = replace(term, match_fields=(replace(term.match_fields[0], values=names),))
+    wanted = replace(required, node_selector_terms=(several,))
+    affinity = replace(affinity, required_during_scheduling_ignored_during_execution=wanted)
+    spec = replace(one.spec, affinity=replace(one.spec.affinity, node_affinity=affinity))
+    assert decide(engine, "most", replace(one, spec=spec)).feasible == 120
