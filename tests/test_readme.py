@@ -4,10 +4,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from longshore.dev.build import build
+from longshore.sim import schedule
+from longshore.testing import node, pod
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -28,6 +31,16 @@ def test_demo_prints_what_the_readme_shows() -> None:
         return [re.sub(r"[\d,]+ a second", "N a second", line.rstrip()) for line in text.strip().splitlines()]
 
     assert lines(printed) == lines(block("text", "longshore demo"))
+
+
+def test_the_plugin_shown_first_does_what_it_says() -> None:
+    shown: dict[str, Any] = {}
+    exec(block("python", "score_plugin"), shown)  # noqa: S102 - it is ours
+    nodes = [node(name).allocatable(cpu="8") for name in ("busy", "quiet")]
+    on_busy = [pod(f"busy-{number}").on("busy") for number in range(3)]
+    placed = schedule(nodes=nodes, pods=[*on_busy, pod("web")], plugins=[shown["quiet_nodes"]])
+    assert placed["web"] == "quiet"
+    assert shown["quiet_nodes"].weight == 2
 
 
 @pytest.mark.control_plane

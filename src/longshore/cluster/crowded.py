@@ -1,12 +1,13 @@
 """Nodes as they would be with the pods on them that are nominated there."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from longshore.cluster.arrays import Bools, Ints
 from longshore.cluster.nodes import Columns, Nodes
+from longshore.cluster.nominations import NONZERO
 from longshore.cluster.podinfo import PodInfo
 from longshore.cluster.ports import HostPort, clash, host_ports
 
@@ -39,19 +40,21 @@ class CrowdedNodes(Nodes):
 
     @property
     def requested(self) -> Columns:
-        return _Crowded(self, self.cluster.requested)
+        return _Crowded(self, self.cluster.requested, self.cluster.resource_names)
 
     @property
     def nonzero_requested(self) -> Columns:
-        raise NotImplementedError("scores do not look at nominated pods")
+        return _Crowded(self, self.cluster.nonzero_requested, NONZERO)
 
     def added(self, resource: str) -> Ints | int:
+        """What the nominated pods come to."""
         amounts = self._crowd.amounts(resource)
         if amounts is None:
             return 0
         picked: Ints = amounts[self._places]
         if self._own is not None:
-            picked = picked - self._own * self._pod.requests.get(resource, 0)
+            own = {**self._pod.requests, **dict(zip(NONZERO, self._pod.nonzero, strict=True))}
+            picked = picked - self._own * own.get(resource, 0)
         return picked
 
     def ports_clash(self, wanted: Collection[HostPort]) -> Bools:
@@ -69,16 +72,16 @@ class CrowdedNodes(Nodes):
 
 
 class _Crowded:
-    """`requested` by column, the nominated pods included."""
+    """Columns with the nominated pods included."""
 
-    def __init__(self, nodes: CrowdedNodes, requested: Ints) -> None:
+    def __init__(self, nodes: CrowdedNodes, columns: Ints, names: Sequence[str]) -> None:
         self._nodes = nodes
-        self._requested = requested
-        self._names = nodes.cluster.resource_names
+        self._columns = columns
+        self._names = names
 
     def __getitem__(self, column: int) -> Ints:
-        picked: Ints = self._requested[column][self._nodes.rows] + self._nodes.added(self._names[column])
+        picked: Ints = self._columns[column][self._nodes.rows] + self._nodes.added(self._names[column])
         return picked
 
     def __len__(self) -> int:
-        return len(self._requested)
+        return len(self._columns)

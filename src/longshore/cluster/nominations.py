@@ -8,6 +8,8 @@ from longshore.cluster.arrays import Ints
 from longshore.cluster.podinfo import PodInfo
 
 _FIRST_PLACES = 64
+# What scoring takes the pods to use, beside the names of resources.
+NONZERO = ("nonzero cpu", "nonzero memory")
 
 
 class Crowd:
@@ -42,7 +44,7 @@ class Crowd:
         for column in self._columns.values():
             column[place] = 0
         for info in counting:
-            for resource, amount in info.requests.items():
+            for resource, amount in (*info.requests.items(), *zip(NONZERO, info.nonzero, strict=True)):
                 if resource not in self._columns:
                     self._columns[resource] = np.zeros(self._size, np.int64)
                 self._columns[resource][place] += amount

@@ -3,7 +3,7 @@
 A row belongs to a node's name rather than to the node. Pods may be bound to a node that is not known yet, or
 is known no longer: their row waits without a node, not schedulable, and what they ask for counts as soon as
 the node appears. A row is given to another name when neither a node nor a pod is left in it, so nothing may
-depend on the order of rows.
+depend on the order of rows but the choice among equals.
 """
 
 from collections import Counter

@@ -27,7 +27,7 @@ from longshore.engine.request import Request
 from longshore.engine.shapes import shape_key
 from longshore.engine.telling import failed
 from longshore.engine.underway import Flight, Underway
-from longshore.framework import Action, ClusterEvent, Resource, Status
+from longshore.framework import Status
 from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
 from longshore.framework.effects import (
     Bind,
@@ -49,7 +49,7 @@ class Engine:
 
     Equal events at equal times give equal decisions. Made from a configuration, or else with the default
     profile under `scheduler_name`. `tie_break` chooses among equally good nodes: "random" spreads pods by a
-    hash of `seed`, pod and node; "first" takes the first by name; "heap" does as kube-scheduler 1.36.
+    hash of `seed` and pod; "first" takes the first by name; "heap" does as kube-scheduler 1.36.
     `plugins` are registered beside the default ones.
     """
 
@@ -200,7 +200,7 @@ class Engine:
         info = self._handles[name].chooser.info(pod, entry.info)
         steps = self._cycles[name].run(entry, info, entry.info)
         measured = self._observer.attempt_begins(entry)
-        self._underway.begin(Flight(entry, steps, measured=measured is not None))
+        self._underway.resume(Flight(entry, steps, measured=measured is not None))
         if measured is not None:
             measured()
 
@@ -327,11 +327,6 @@ class Engine:
 
     def activate(self, pods: Any) -> None:
         self._queue.activate(pods, now=self._now)
-
-    def wake_all(self, label: str) -> None:
-        """Try every waiting pod again: something happened that no event tells."""
-        event = ClusterEvent(Resource.WILDCARD, Action.ALL, custom_label=label)
-        self._queue.event(event, now=self._now)
 
 
 def _on(pod: Pod, node: str) -> Pod:

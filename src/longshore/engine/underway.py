@@ -115,9 +115,6 @@ class Underway:
         times += [watcher.deadline for watcher in self._watchers]
         return min(times, default=None)
 
-    def begin(self, flight: "Flight") -> None:
-        self.resume(flight, None)
-
     def tell(self, effect: Effect) -> None:
         """Ask for something that no cycle waits for."""
         self.outbox.append(Request(next(self._ids), effect))
@@ -125,16 +122,16 @@ class Underway:
     def expire(self) -> None:
         """Time has passed: end the waits that are over."""
         if self._waiting:
-            self.reject_expired()
+            self._reject_expired()
         if self._watchers:
-            self.look_at_watchers()
+            self._look_at_watchers()
 
     def look_again(self) -> None:
         """The cluster has changed."""
         if self._watchers:
-            self.look_at_watchers()
+            self._look_at_watchers()
 
-    def resume(self, flight: Flight, outcome: Outcome | None) -> None:
+    def resume(self, flight: Flight, outcome: Outcome | None = None) -> None:
         """Run the cycle until it waits for something or ends; what only informs people is not waited for."""
         pod = flight.entry.pod
         # While it waited, others may have found its room taken.
@@ -164,7 +161,7 @@ class Underway:
                 return True
             case Until():
                 self._watchers.append(_Watcher(flight, step, self._now() + step.seconds))
-                self.look_at_watchers()
+                self._look_at_watchers()
                 return True
             case Together(effects):
                 self._request_all(flight, effects)
@@ -253,12 +250,12 @@ class Underway:
         self.observer.permit_waited(self._now() - waiting.since, code)
         self.resume(flight, Succeeded() if refusal is None else Answered(refusal))
 
-    def reject_expired(self) -> None:
+    def _reject_expired(self) -> None:
         for uid, (waiting, _) in list(self._waiting.items()):
             if uid in self._waiting and (refusal := waiting.expired(self._now())) is not None:
                 self.permitted(uid, refusal)
 
-    def look_at_watchers(self) -> None:
+    def _look_at_watchers(self) -> None:
         for watcher in list(self._watchers):
             try:
                 outcome = watcher.until.check()

@@ -189,7 +189,8 @@ def _lines(path: Path, kind: type[Any]) -> Iterator[Any]:
     except msgspec.DecodeError as error:
         raise UserError(f"{path}: line {number}: {error}") from error
     except (OSError, EOFError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
+        why = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{path}: cannot be read: {why}") from error
 
 
 def examine(
