@@ -13,6 +13,7 @@ import numpy as np
 
 from longshore.api import Node
 from longshore.cluster.arrays import Bools, Ints, Rows
+from longshore.cluster.offers import Offer, OfferOfOne
 from longshore.cluster.podinfo import PodInfo
 from longshore.cluster.ports import HostPort, clash, host_ports
 
@@ -86,6 +87,12 @@ class Nodes:
         column = self.cluster.column(resource)
         return 0 if column is None else self.allocatable[column] - self.requested[column]
 
+    def offer(self, column: int) -> Offer | OfferOfOne:
+        """What the nodes offer of a resource, to divide by."""
+        if isinstance(self.rows, slice):
+            return self.cluster.offers.of(self.cluster, column)
+        return Offer(np.asarray(self.allocatable[column]))
+
     def _pick(self, columns: Ints) -> Columns:
         rows = self.rows
         return columns[:, rows] if isinstance(rows, slice) else _Picked(columns, rows)  # type: ignore[arg-type]
@@ -152,6 +159,9 @@ class OneNode(Nodes):
     @property
     def nonzero_requested(self) -> list[int]:
         return self._nonzero
+
+    def offer(self, column: int) -> OfferOfOne:
+        return OfferOfOne(self._allocatable[column])
 
     def ports_clash(self, wanted: Collection[HostPort]) -> bool:
         return clash(wanted, (port for info in self.pods for port in host_ports(info.pod)))

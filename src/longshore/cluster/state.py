@@ -24,6 +24,7 @@ from longshore.cluster.nodes import Nodes, OneNode
 from longshore.cluster.nodetree import NodeTree
 from longshore.cluster.nominations import Nominations
 from longshore.cluster.objects import ObjectStore
+from longshore.cluster.offers import Offers
 from longshore.cluster.placed import Placed
 from longshore.cluster.podinfo import PodInfo, asks_alike
 from longshore.cluster.ports import PortTable
@@ -58,6 +59,7 @@ class ClusterState:
         self._objects = ObjectStore()
         self._node_count = 0
         self.journal = Journal()
+        self.offers = Offers()
         self.labels = LabelColumns(lambda: ((row, node.metadata.labels) for row, node in self._with_node()))
         self.taints = TaintClasses()
         self.tree = NodeTree()

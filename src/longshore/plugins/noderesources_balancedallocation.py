@@ -18,8 +18,6 @@ from longshore.plugins.noderesources_scoring import (
     Asked,
     asked_of,
     at_most,
-    everywhere,
-    not_0,
     truncated,
     uses,
 )
@@ -78,12 +76,9 @@ def _balance(asked: list[Asked], nodes: Nodes) -> Amount:
     """From MAX_SCORE / 2 to MAX_SCORE: how evenly the resources would be used with the pod on the node."""
     offered: list[Amount] = []
     shares: list[Amount] = []
-    for _, capacity, used, amount in uses(asked, nodes, nonzero=False):
-        full = everywhere(capacity)
-        offered.append(full or capacity > 0)
-        shares.append(
-            at_most(used + amount if amount else used, capacity) / (capacity if full else not_0(capacity))
-        )
+    for _, offer, used, amount in uses(asked, nodes, nonzero=False):
+        offered.append(offer.everywhere or offer.amount > 0)
+        shares.append(offer.share(at_most(used + amount if amount else used, offer.amount)))
     if len(shares) < 2:
         return MAX_SCORE
     deviation = _half_difference(offered, shares) if len(shares) == 2 else _deviation(offered, shares)

@@ -69,8 +69,8 @@ class NodeResourcesFit:
                 continue
             capacity = allocatable[column]
             short = amount > capacity - requested[column]
-            # One node that has enough, as it mostly does: there is nothing to tell.
-            if short is False:
+            # Every node has enough, as it mostly is: there is nothing to tell.
+            if not (short if isinstance(short, bool) else short.any()):
                 continue
             # Against too many pods evicting some helps, even where the node admits none.
             yield Rejection(reason, short, amount > capacity if column != PODS else False)

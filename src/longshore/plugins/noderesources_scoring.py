@@ -18,11 +18,13 @@ Amount = Any
 
 # A resource with its column if that is fixed, its weight in the score, and how much of it the pod asks for.
 Asked = tuple[str, int | None, int, int]
+# What the nodes offer of a resource.
+Offered = Any
 # For a resource: its weight, what the nodes offer, what their pods use, and how much the pod would add.
-Use = tuple[int, Amount, Amount, int]
+Use = tuple[int, Offered, Amount, int]
 
 # Given what is offered and what would be used: from 0 to MAX_SCORE, 0 where nothing is offered.
-Rating = Callable[[Amount, Amount], Amount]
+Rating = Callable[[Offered, Amount], Amount]
 
 # Every cluster has the column of these.
 FIXED = {name: column for column, name in enumerate(FIXED_COLUMNS)}
@@ -42,26 +44,26 @@ def asked_of(specs: Sequence[ResourceSpec], amounts: Mapping[str, int]) -> list[
 
 def uses(asked: Sequence[Asked], nodes: Nodes, *, nonzero: bool) -> Iterator[Use]:
     """`nonzero`: a container that asks for no cpu or memory is taken to use some."""
-    allocatable, requested = nodes.allocatable, nodes.requested
+    requested = nodes.requested
     for resource, fixed, weight, amount in asked:
         column = nodes.cluster.column(resource) if fixed is None else fixed
         if nonzero and column == CPU:
-            yield weight, allocatable[CPU], nodes.nonzero_requested[0], amount
+            yield weight, nodes.offer(CPU), nodes.nonzero_requested[0], amount
         elif nonzero and column == MEMORY:
-            yield weight, allocatable[MEMORY], nodes.nonzero_requested[1], amount
+            yield weight, nodes.offer(MEMORY), nodes.nonzero_requested[1], amount
         elif column is not None:
-            yield weight, allocatable[column], requested[column], amount
+            yield weight, nodes.offer(column), requested[column], amount
 
 
 def weighted_mean(parts: Iterator[Use], rating: Rating) -> Amount:
     """The mean over the resources that a node offers, rounded down."""
     total: Amount = 0
     weights: Amount = 0
-    for weight, capacity, used, amount in parts:
-        rated = rating(capacity, used + amount)
+    for weight, offered, used, amount in parts:
+        rated = rating(offered, used + amount)
         total += rated if weight == 1 else weight * rated
         # To divide by one number is much quicker than by an array of them.
-        weights += weight if everywhere(capacity) else weight * (capacity > 0)
+        weights += weight if offered.everywhere else weight * (offered.amount > 0)
     return total // (weights + (weights == 0))
 
 
@@ -69,29 +71,26 @@ def weighted_mean_of_rated(parts: Iterator[Use], rating: Rating) -> Amount:
     """The mean over the resources that are rated above 0, rounded to the nearest, halves up."""
     total: Amount = 0
     weights: Amount = 0
-    for weight, capacity, used, amount in parts:
-        rated = rating(capacity, used + amount) * (capacity > 0)
+    for weight, offered, used, amount in parts:
+        rated = rating(offered, used + amount) * (offered.amount > 0)
         total += weight * rated
         weights += weight * (rated > 0)
     return (2 * total + weights) // (2 * weights + (weights == 0))
 
 
-def free_share(capacity: Amount, use: Amount) -> Amount:
-    free = at_least_0(capacity - use)
-    free *= MAX_SCORE
-    free //= not_0(capacity)
-    return free
+def free_share(offered: Offered, use: Amount) -> Amount:
+    return offered.percentage(at_least_0(offered.amount - use))
 
 
-def used_share(capacity: Amount, use: Amount) -> Amount:
-    return at_most(use, capacity) * MAX_SCORE // not_0(capacity)
+def used_share(offered: Offered, use: Amount) -> Amount:
+    return offered.percentage(at_most(use, offered.amount))
 
 
 def shaped(shape: Sequence[ShapePoint]) -> Rating:
     """The used share through a function that is linear between the points of the shape."""
     points = [(point.utilization, point.score * MAX_SCORE // _HIGHEST_SHAPE_SCORE) for point in shape]
     ratings = np.array([_broken_line(points, share) for share in range(MAX_SCORE + 1)])
-    return lambda capacity, use: ratings[used_share(capacity, use)]
+    return lambda offered, use: ratings[used_share(offered, use)]
 
 
 def at_most(amount: Amount, limit: Amount) -> Amount:
@@ -105,18 +104,6 @@ def at_least_0(amount: Amount) -> Amount:
     if isinstance(amount, np.ndarray):
         return np.maximum(amount, 0, out=amount)
     return amount if amount > 0 else 0
-
-
-def everywhere(amount: Amount) -> bool:
-    """No node has 0 of it."""
-    return bool(amount.all() if isinstance(amount, np.ndarray) else amount)
-
-
-def not_0(amount: Amount) -> Amount:
-    """To divide by."""
-    if isinstance(amount, np.ndarray):
-        return amount if amount.all() else np.maximum(amount, 1)
-    return amount or 1
 
 
 def truncated(amount: Amount) -> Amount:
