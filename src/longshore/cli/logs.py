@@ -22,3 +22,27 @@ def configure(*, verbose: bool) -> None:
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def configure_plain(verbosity: int) -> None:
+    """`time - name - LEVEL - message`, as the static scheduler always wrote; 0 for errors alone, up to 3."""
+    levels = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S.%f", utc=False),
+            structlog.processors.format_exc_info,
+            _plain_line,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(levels[min(verbosity, 3)]),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _plain_line(_logger: object, _method: str, event: structlog.typing.EventDict) -> str:
+    # Thousandths after a comma, as Python's logging has them.
+    time = event.pop("timestamp")[:-3].replace(".", ",")
+    level, message = event.pop("level").upper(), event.pop("event")
+    details = "".join(f", {name}: {value}" for name, value in event.items())
+    return f"{time} - longshore.static - {level} - {message}{details}"

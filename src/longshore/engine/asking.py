@@ -8,7 +8,7 @@ import numpy as np
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.engine.failure import PluginFailure
-from longshore.framework import MAX_SCORE, Code, CycleState, Rejection, Status
+from longshore.framework import MAX_SCORE, Code, CycleState, Forced, Rejection, Status
 from longshore.framework.profile import Slot
 
 _NOT_BOOLS = "the answer is not one truth value for each node"
@@ -18,11 +18,11 @@ _NOT_INTS = "the answer is not one whole number for each node"
 
 def pre_filter(
     plugin: Any, state: CycleState, pod: PodInfo, cluster: ClusterState
-) -> Status | frozenset[str] | None:
-    """A status, or the names that the plugin narrows the nodes down to."""
+) -> Status | frozenset[str] | Forced | None:
+    """A status, or the names that the plugin narrows the nodes down to, or the one it insists on."""
     try:
         answer = plugin.pre_filter(state, pod, cluster)
-        if answer is None or isinstance(answer, Status):
+        if answer is None or isinstance(answer, Status | Forced):
             return answer
         names = frozenset(answer)
     except Exception as error:  # whatever a plugin does, only this attempt fails

@@ -24,7 +24,7 @@ from longshore.engine.asking import (
 from longshore.engine.diagnosis import Diagnosis, Refusal
 from longshore.engine.failure import PluginFailure
 from longshore.engine.shapes import REFUSED, Shape
-from longshore.framework import Code, CycleState, Status
+from longshore.framework import Code, CycleState, Forced, Status
 from longshore.framework.profile import Profile, Slot
 
 # So few nodes are looked at one by one, rather than all of them together.
@@ -50,6 +50,8 @@ class Attempt:
         # The rows that PreFilters narrowed the nodes down to, and the names of those that did.
         self.narrowed: Bools | None = None
         self.narrowed_by: list[str] = []
+        # A PreFilter insists on the node that it narrowed them down to.
+        self._forced = False
 
     # PreFilter.
 
@@ -63,6 +65,9 @@ class Attempt:
                 outcome = pre_filter(plugin, self.state, self.pod, self.cluster)
             if outcome is None:
                 continue
+            if isinstance(outcome, Forced):
+                self._force(plugin.name, outcome.node)
+                return None
             if not isinstance(outcome, Status):
                 names = set(outcome) if names is None else names & set(outcome)
                 self.narrowed_by.append(plugin.name)
@@ -83,6 +88,18 @@ class Attempt:
             self.narrowed[[row for row in rows if row is not None]] = True
         return refusal
 
+    def _force(self, plugin: str, node: str) -> None:
+        """The other PreFilters are asked all the same: what they work out is needed to bind."""
+        self._forced = True
+        self.narrowed_by = [plugin]
+        self.narrowed = np.zeros(len(self.cluster.known), np.bool_)
+        if (row := self.cluster.row(node)) is not None:
+            self.narrowed[row] = True
+        for other, known in self.shape.pre_filters:
+            if known is None and other.name != plugin:
+                pre_filter(other, self.state, self.pod, self.cluster)
+        self.state.skip_filter = {slot.name for slot in self.profile.filters}
+
     def _unsatisfied(self) -> str:
         by = sorted(self.narrowed_by)
         if len(by) == 1:
@@ -94,6 +111,8 @@ class Attempt:
     def feasible(self) -> Bools:
         """The rows where the pod can go."""
         shape = self.shape
+        if self.narrowed is not None and self._forced:
+            return self.narrowed & self.cluster.known
         if self.narrowed is not None and not shape.is_built:
             rows = np.flatnonzero(self.narrowed & self.cluster.known)
             if len(rows) <= _FEW:

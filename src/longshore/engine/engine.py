@@ -29,19 +29,11 @@ from longshore.engine.telling import failed
 from longshore.engine.underway import Flight, Underway
 from longshore.framework import Status
 from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
-from longshore.framework.effects import (
-    Bind,
-    CallExtender,
-    Evict,
-    PatchObject,
-    Run,
-)
+from longshore.framework.points import PodListener
 from longshore.framework.profile import Profile, TieBreak
 from longshore.plugins import DEFAULT_PLUGINS, Factory
 
 DEFAULT_SCHEDULER_NAME = "longshore"
-# What the driver answers; all else only informs people.
-_ANSWERED = (Bind, Evict, PatchObject, Run, CallExtender)
 
 
 class Engine:
@@ -68,6 +60,7 @@ class Engine:
                 longshore=LongshoreSettings(tie_break=tie_break, seed=seed),
             )
         self._cluster = ClusterState()
+        self._pod_listeners: list[PodListener] = []
         # What was decided lately, to read from.
         self.records = Records(lambda: self._now)
         registry = {**DEFAULT_PLUGINS, **(plugins or {})}
@@ -165,6 +158,8 @@ class Engine:
                 return
             case Change(None | Pod() as old, None | Pod() as new):
                 self._pod_changed(old, new)
+                if self._pod_listeners:
+                    self._tell_listeners(old, new)
             case Change(None | Node() as old, None | Node() as new):
                 self._node_changed(old, new)
             case Change(old, new) if (changed := new or old) is not None:
@@ -309,6 +304,14 @@ class Engine:
                 self._queue.fail(entry, now=self._now)
                 self._queue.activate([entry.pod], now=self._now)
 
+    def _tell_listeners(self, old: Pod | None, new: Pod | None) -> None:
+        for listener in self._pod_listeners:
+            try:
+                listener(old, new)
+            except Exception as error:  # whatever a plugin does, the scheduler goes on
+                if new is not None and self._is_ours(new):
+                    self._tell_failure(new, Status.error(f"a plugin failed to hear of the pod: {error!r}"))
+
     def _tell_failure(self, pod: Pod, status: Status) -> None:
         """A plugin failed while the queue asked it: there is no attempt that could tell."""
         for effect in failed(pod, status):
@@ -327,6 +330,9 @@ class Engine:
 
     def activate(self, pods: Any) -> None:
         self._queue.activate(pods, now=self._now)
+
+    def on_pod_change(self, listener: PodListener) -> None:
+        self._pod_listeners.append(listener)
 
 
 def _on(pod: Pod, node: str) -> Pod:

@@ -9,6 +9,7 @@ from longshore.engine.attempt import Attempt
 from longshore.engine.decision import Chooser
 from longshore.engine.shapes import shape_key
 from longshore.framework import CycleState, Status
+from longshore.framework.points import PodListener
 
 if TYPE_CHECKING:
     from longshore.engine.engine import Engine
@@ -55,6 +56,9 @@ class EngineHandle:
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self._engine.activate(pods)
+
+    def on_pod_change(self, listener: PodListener) -> None:
+        self._engine.on_pod_change(listener)
 
     def _attempt(self, pod: PodInfo) -> Attempt:
         """Of this pod: asked about many nodes in a row."""

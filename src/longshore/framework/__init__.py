@@ -10,6 +10,7 @@ from longshore.framework.functions import filter_plugin, score_plugin
 from longshore.framework.points import (
     MAX_SCORE,
     Factory,
+    Forced,
     Handle,
     NodeStatuses,
     Plugin,
@@ -29,6 +30,7 @@ __all__ = [
     "Code",
     "CycleState",
     "Factory",
+    "Forced",
     "Handle",
     "NodeStatuses",
     "Plugin",

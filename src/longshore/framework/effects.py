@@ -159,22 +159,24 @@ class Answered(msgspec.Struct, frozen=True):
     value: Any
 
 
-class Conflict(msgspec.Struct, frozen=True, gc=False):
+class _Refused(msgspec.Struct, frozen=True, gc=False):
+    """`status` and `reason` are those of the API server's answer; 0 and empty if there was none."""
+
+    message: str = ""
+    status: int = 0
+    reason: str = ""
+
+
+class Conflict(_Refused, frozen=True, gc=False):
     """The API server knows better: someone else has bound the pod, or it is ending. The watch will tell."""
 
-    message: str = ""
 
-
-class Gone(msgspec.Struct, frozen=True, gc=False):
+class Gone(_Refused, frozen=True, gc=False):
     """The pod is no more."""
 
-    message: str = ""
 
-
-class Failed(msgspec.Struct, frozen=True, gc=False):
+class Failed(_Refused, frozen=True, gc=False):
     """The write has not landed, as far as can be told. It is worth another try after a while."""
-
-    message: str = ""
 
 
 Outcome = Succeeded | Answered | Conflict | Gone | Failed

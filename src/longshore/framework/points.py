@@ -105,17 +105,24 @@ class QueueSort(Plugin, Protocol):
         ...
 
 
+class Forced(msgspec.Struct, frozen=True):
+    """The pod goes to this node, whatever speaks against it."""
+
+    node: str
+
+
 class PreFilter(Plugin, Protocol):
     """Works out what the filter of the same plugin needs, or narrows the nodes down."""
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, cluster: ClusterState
-    ) -> Status | Collection[str] | None:
+    ) -> Status | Collection[str] | Forced | None:
         """Once for an attempt, before any filter.
 
-        A collection of names: only these nodes are looked at; several plugins' are intersected. Skip: the
-        filter of this plugin is not called. Unschedulable: the other PreFilters still run, so that preemption
-        finds their state, then the attempt fails. UnschedulableAndUnresolvable: it fails at once.
+        A collection of names: only these nodes are looked at; several plugins' are intersected. `Forced`: no
+        filter is asked, and what PreFilters after this one object to is passed over. Skip: the filter of this
+        plugin is not called. Unschedulable: the other PreFilters still run, so that preemption finds their
+        state, then the attempt fails. UnschedulableAndUnresolvable: it fails at once.
         """
         ...
 
@@ -181,6 +188,10 @@ class NodeStatuses(Protocol):
         ...
 
 
+# Given a pod before and after a change: None before the first of them, and after the last.
+PodListener = Callable[[Pod | None, Pod | None], None]
+
+
 class Handle(Protocol):
     """What the engine lets plugins do, besides answering. Factories get it."""
 
@@ -224,6 +235,13 @@ class Handle(Protocol):
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these waiting pods again at once."""
+        ...
+
+    def on_pod_change(self, listener: PodListener) -> None:
+        """Have it called with every pod before and after each change, once the cluster state knows of it.
+
+        For plugins with a memory of their own. What it raises is told about the pod.
+        """
         ...
 
 

@@ -1,6 +1,6 @@
 """Who someone is, and whether they may: the API server is asked, so that its rules are the only ones.
 
-This takes the right to create TokenReviews and SubjectAccessReviews.
+To ask about others takes the right to create TokenReviews and SubjectAccessReviews.
 """
 
 from typing import Any
@@ -8,9 +8,12 @@ from typing import Any
 import msgspec
 
 from longshore.kube.client import Client
+from longshore.kube.errors import ApiError
+from longshore.kube.resources import Resource
 
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - an address
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_OWN_ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class User(msgspec.Struct, frozen=True):
@@ -63,6 +66,28 @@ async def may_get_pod(client: Client, user: User, *, namespace: str, name: str) 
     }
     body = _review("authorization.k8s.io/v1", "SubjectAccessReview", spec)
     answer = await client.request("POST", _ACCESS_REVIEWS, body=body)
+    return msgspec.json.decode(answer, type=_AccessReview).status.allowed
+
+
+async def may_i(client: Client, verb: str, resource: Resource[Any], *, subresource: str = "") -> bool:
+    """Whether we may, in all namespaces. Raises ConnectionFailed, and ApiError if it does not know us.
+
+    A server that does not let us ask is taken to let us do it: it will say so if it does not.
+    """
+    attributes = {
+        "verb": verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.plural,
+        "subresource": subresource,
+    }
+    body = _review("authorization.k8s.io/v1", "SelfSubjectAccessReview", {"resourceAttributes": attributes})
+    try:
+        answer = await client.request("POST", _OWN_ACCESS_REVIEWS, body=body)
+    except ApiError as error:
+        if error.status == 401:
+            raise
+        return True
     return msgspec.json.decode(answer, type=_AccessReview).status.allowed
 
 

@@ -70,12 +70,12 @@ def load(kubeconfig: str | Path | None = None, *, context: str | None = None) ->
     raise UserError(f"no kubeconfig found ({source} {searched}): set KUBECONFIG or name a file")
 
 
-def in_cluster() -> Connection:
-    """The connection of the pod that we run in, under its service account."""
+def in_cluster(folder: Path = SERVICE_ACCOUNT) -> Connection:
+    """The connection of the pod that we run in, under its service account, which is mounted in the folder."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not (host and port):
         raise UserError("not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
-    authority, namespace = SERVICE_ACCOUNT / "ca.crt", SERVICE_ACCOUNT / "namespace"
+    authority, namespace = folder / "ca.crt", folder / "namespace"
     try:
         context = tls.trust(authority.read_bytes())
     except OSError as error:
@@ -85,7 +85,7 @@ def in_cluster() -> Connection:
     return Connection(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
         ssl=context,
-        credentials=TokenFile(SERVICE_ACCOUNT / "token"),
+        credentials=TokenFile(folder / "token"),
         namespace=(namespace.read_text().strip() if namespace.exists() else "") or "default",
     )
 

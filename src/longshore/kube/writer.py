@@ -107,10 +107,10 @@ class Writer:
             await self._write("POST", f"{path}/binding", body, look=look)
         except ApiError as error:
             if error.status == 404:
-                return Gone(error.message)
+                return Gone(error.message, error.status, error.reason)
             if error.status == 409:
-                return Conflict(error.message)
-            return Failed(str(error))
+                return Conflict(error.message, error.status, error.reason)
+            return Failed(str(error), error.status, error.reason)
         except ConnectionFailed as error:
             return Failed(str(error))
         return Succeeded()

@@ -8,13 +8,14 @@ neither a slow API server nor a long queue of pods keeps the watches from being 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import structlog
 
 from longshore.engine import Engine, Request
-from longshore.engine.events import Event
+from longshore.engine.events import Event, Outcome
+from longshore.framework.effects import Effect
 from longshore.kube.client import Client
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
@@ -23,6 +24,7 @@ from longshore.kube.writer import Writer
 from longshore.live.effects import Performer
 from longshore.live.extender import ExtenderCalls
 from longshore.live.kinds import NOT_ENDED, OTHERS
+from longshore.live.writes import Write
 
 log = structlog.get_logger()
 
@@ -46,7 +48,11 @@ class Driver:
         extenders: ExtenderCalls | None = None,
         *,
         on_event: Callable[[Event, float], None] = lambda _event, _now: None,
+        on_write: Callable[[Write, Outcome], None] | None = None,
+        others: Sequence[Resource[Any]] = OTHERS,
+        unable: Collection[type[Effect]] = (),
     ) -> None:
+        """`others`: what is watched besides pods and nodes; `unable`: effects that are left undone."""
         # Asked before decisions and again before each write: whether we hold the lease.
         self.may_bind: Callable[[], bool] = lambda: True
         self._engine = engine
@@ -61,13 +67,14 @@ class Driver:
             extenders or ExtenderCalls(()),
             on_done=self._put,
             on_room=self._wake.set,
+            on_write=on_write,
             may_write=self._holds_lease,
+            unable=unable,
         )
         self._nodes = self._mirror(client, NODES)
         pods = ANNOTATED_PODS if extenders else PODS
         self._pods = self._mirror(client, pods, field_selector=NOT_ENDED)
-        others = [self._mirror(client, resource) for resource in OTHERS]
-        self._reflectors = [self._nodes, self._pods, *others]
+        self._reflectors = [self._nodes, self._pods, *(self._mirror(client, each) for each in others)]
 
     def _mirror(self, client: Client, resource: Resource[Any], *, field_selector: str = "") -> Reflector[Any]:
         return Reflector(client, resource, self._put, on_synced=self._wake.set, field_selector=field_selector)

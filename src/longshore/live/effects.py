@@ -1,7 +1,7 @@
 """Performs what the engine asks for, and tells how it ended."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ import structlog
 
 from longshore.engine import Bind, Evict, PatchObject, RecordEvent, Request, Run
 from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
-from longshore.framework.effects import CallExtender, Until
+from longshore.framework.effects import CallExtender, Effect, Until
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
 from longshore.live.extender import ExtenderCalls
@@ -23,6 +23,7 @@ MAX_IN_FLIGHT = 256
 MAX_RUNNING = 4096
 # What an `async def` plugin may take: as long as kube-scheduler waits for volumes by default.
 _RUN_SECONDS = 600.0
+_ANSWERED = (Bind, Evict, PatchObject, Run, CallExtender)
 _NOT_LEADING = Failed("this scheduler no longer holds the lease")
 
 
@@ -37,7 +38,9 @@ class Performer:
         *,
         on_done: Callable[[Done], None],
         on_room: Callable[[], None] = lambda: None,
+        on_write: Callable[[Write, Outcome], None] | None = None,
         may_write: Callable[[], bool] = lambda: True,
+        unable: Collection[type[Effect]] = (),
     ) -> None:
         self.bound = 0
         self._writer = writer
@@ -46,9 +49,15 @@ class Performer:
         self._on_done = on_done
         # Called when there is room again after there was none.
         self._on_room = on_room
+        # Told of every write that has ended; the log if there is nobody else.
+        self._on_write = on_write or log_write
         self._may_write = may_write
+        # What we lack the right to do, and can do without.
+        self._unable = tuple(unable)
         self._writes: set[asyncio.Task[None]] = set()
         self._runs: set[asyncio.Task[None]] = set()
+        # How many effects are under way that the engine waits for.
+        self.answers_due = 0
 
     @property
     def has_room(self) -> bool:
@@ -65,6 +74,8 @@ class Performer:
     def perform(self, request: Request) -> None:
         """Begin, and return at once."""
         effect = request.effect
+        if isinstance(effect, self._unable):
+            return
         if isinstance(effect, RecordEvent):
             self._recorder.record(_happening(effect))
         elif isinstance(effect, Run):
@@ -89,6 +100,8 @@ class Performer:
     def _begin(
         self, tasks: set[asyncio.Task[None]], request: Request, deed: Coroutine[Any, Any, Outcome]
     ) -> None:
+        if isinstance(request.effect, _ANSWERED):
+            self.answers_due += 1
         task = asyncio.create_task(self._answer(request, deed))
         tasks.add(task)
         task.add_done_callback(partial(self._ended, tasks))
@@ -107,7 +120,8 @@ class Performer:
             # A fault of ours. The engine waits for an answer, and one pod must not stop the others.
             log.exception("an effect broke", effect=type(effect).__name__)
             outcome = Failed(f"internal error: {error!r}")
-        if isinstance(effect, Bind | Evict | PatchObject | Run | CallExtender):
+        if isinstance(effect, _ANSWERED):
+            self.answers_due -= 1
             self._on_done(Done(request.id, outcome))
 
     async def _run(self, effect: Run) -> Outcome:
@@ -133,11 +147,11 @@ class Performer:
         outcome = await write(self._writer, effect)
         if isinstance(effect, Bind) and isinstance(outcome, Succeeded):
             self.bound += 1
-        _log(effect, outcome)
+        self._on_write(effect, outcome)
         return outcome
 
 
-def _log(effect: Write, outcome: Outcome) -> None:
+def log_write(effect: Write, outcome: Outcome) -> None:
     name = f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
     if isinstance(effect, Bind):
         if isinstance(outcome, Succeeded):

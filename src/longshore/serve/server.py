@@ -41,11 +41,31 @@ def serving(
 
     Without an address it listens on all of them.
     """
-    listener = _listen(address, port)
-    number: int = listener.getsockname()[1]
     application = _application(registry, health)
     if decisions is not None:
         decisions.add_to(application)
+    with _running(application, _listen(address, port, flag="--metrics-port"), tls) as number:
+        yield number
+
+
+@contextmanager
+def serving_everywhere(registry: CollectorRegistry, *, port: int, flag: str) -> Iterator[int]:
+    """Serve the metrics whatever path is asked for; `flag` is what chooses the port."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        return _rendered(registry, request)
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", metrics)
+    with _running(application, _listen("", port, flag=flag)) as number:
+        yield number
+
+
+@contextmanager
+def _running(
+    application: web.Application, listener: socket.socket, tls: ssl.SSLContext | None = None
+) -> Iterator[int]:
+    number: int = listener.getsockname()[1]
     server = _Server(listener, application, tls)
     server.start()
     log.info("serving metrics", port=number, tls=tls is not None)
@@ -65,7 +85,7 @@ def tls_from(certificate: str, key: str) -> ssl.SSLContext:
     return context
 
 
-def _listen(address: str, port: int) -> socket.socket:
+def _listen(address: str, port: int, *, flag: str) -> socket.socket:
     try:
         if not address and socket.has_dualstack_ipv6():
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -74,16 +94,13 @@ def _listen(address: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise UserError(
-            f"cannot serve metrics on port {port}: {reason}; choose another with --metrics-port, 0 for any"
+            f"cannot serve metrics on port {port}: {reason}; choose another with {flag}, 0 for any"
         ) from error
 
 
 def _application(registry: CollectorRegistry, health: Health) -> web.Application:
     async def metrics(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
-        response.enable_compression()
-        return response
+        return _rendered(registry, request)
 
     async def live(request: web.Request) -> web.Response:
         return _answer(request, health.live)
@@ -97,6 +114,13 @@ def _application(registry: CollectorRegistry, health: Health) -> web.Application
     application.router.add_get("/livez", live)
     application.router.add_get("/readyz", ready)
     return application
+
+
+def _rendered(registry: CollectorRegistry, request: web.Request) -> web.Response:
+    encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+    response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
+    response.enable_compression()
+    return response
 
 
 def _answer(request: web.Request, checks: Mapping[str, Check]) -> web.Response:

@@ -1,0 +1,218 @@
+"""`longshore static`: bind pods to the nodes that are labelled for them, and to no other."""
+
+import asyncio
+import math
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from longshore.engine import Engine
+    from longshore.kube.config import Connection
+    from longshore.live.static import StaticScheduler
+    from longshore.pin.profile import StaticOptions
+    from longshore.serve.bindcounts import BindCounts
+
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@click.command(
+    "static",
+    epilog="Example: longshore static --name test --daemon -vv "
+    "(and kubectl label node worker-1 rf.scheduler.test.default/web-0=)",
+)
+@click.option(
+    "--name",
+    envvar="SCHED_NAME",
+    default="rfcustom",
+    show_default=True,
+    show_envvar=True,
+    help="Schedule pods that ask for this scheduler name.",
+)
+@click.option(
+    "-v", "--verbose", count=True, help="Log warnings, -vv every pod, -vvv everything; errors always."
+)
+@click.option(
+    "--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="File to connect with, if it exists."
+)
+@click.option(
+    "--incluster-base-path",
+    envvar="SCHED_INCLUSTER_BASE_PATH",
+    show_envvar=True,
+    help=f"Folder of token and ca.crt, if there is no kubeconfig.  [default: {_SERVICE_ACCOUNT}]",
+)
+@click.option("-d", "--daemon", is_flag=True, help="Go on for ever, rather than make one pass.")
+@click.option(
+    "--delay",
+    type=float,
+    envvar="SCHED_DELAY",
+    default=10.0,
+    show_default=True,
+    show_envvar=True,
+    help="Seconds between passes of the daemon, where it may not watch the cluster.",
+)
+@click.option(
+    "--prometheus-port",
+    type=click.IntRange(0, 65535),
+    envvar="SCHED_PROMETHEUS_PORT",
+    default=8000,
+    show_default=True,
+    show_envvar=True,
+    help="Serve metrics here, on every path; 0 takes a free port and logs it.",
+)
+@click.option("--prometheus-disable", is_flag=True, help="No metrics; so does SCHED_PROMETHEUS=false.")
+@click.option("--low-cardinality", is_flag=True, help="Leave pods and nodes out of the metrics' labels.")
+@click.option(
+    "--legacy-labels/--no-legacy-labels",
+    default=True,
+    show_default=True,
+    help="Whether labels without a namespace, rf.scheduler.NAME/POD, count too, with a warning.",
+)
+@click.option(
+    "--respect-taints", is_flag=True, help="Keep pods off labelled nodes with taints they do not tolerate."
+)
+@click.option(
+    "--random", "at_random", is_flag=True, help="Of several labelled nodes take any, not the last one."
+)
+def command(
+    *,
+    name: str,
+    verbose: int,
+    kubeconfig: str | None,
+    incluster_base_path: str | None,
+    daemon: bool,
+    delay: float,
+    prometheus_port: int,
+    prometheus_disable: bool,
+    low_cardinality: bool,
+    legacy_labels: bool,
+    respect_taints: bool,
+    at_random: bool,
+) -> None:
+    """Bind pods to the nodes that are labelled for them.
+
+    A pod whose schedulerName is NAME goes to the node with the label rf.scheduler.NAME.NAMESPACE/POD, and
+    waits where there is none. The node has to be ready, not cordoned, and with room for the pod; the label's
+    value `force` sends it there all the same. Without --daemon it makes one pass and exits.
+    """
+    from longshore.cli import logs
+    from longshore.errors import UserError
+    from longshore.pin.labels import pin_key, problem_with
+    from longshore.pin.profile import StaticOptions
+    from longshore.serve.bindcounts import BindCounts
+    from longshore.serve.server import serving_everywhere
+
+    if not 0 <= delay < math.inf:
+        raise click.BadParameter("it has to be a number of seconds, 0 or more", param_hint="--delay")
+    if problem := problem_with(pin_key(name, "default", "pod")):
+        raise click.BadParameter(problem, param_hint="--name")
+    logs.configure_plain(verbose)
+    counts = BindCounts(name, low_cardinality=low_cardinality)
+    options = StaticOptions(legacy_labels=legacy_labels, respect_taints=respect_taints, random=at_random)
+    scheduler = _scheduler(name, options, counts, kubeconfig=kubeconfig, base_path=incluster_base_path)
+    with ExitStack() as stack:
+        if not prometheus_disable and os.environ.get("SCHED_PROMETHEUS") != "false":
+            try:
+                stack.enter_context(
+                    serving_everywhere(counts.registry, port=prometheus_port, flag="--prometheus-port")
+                )
+            except UserError:
+                if daemon:
+                    raise
+                # A pass is over before anybody reads them.
+        _run(scheduler, daemon=daemon, delay=delay)
+
+
+def _scheduler(
+    name: str,
+    options: "StaticOptions",
+    counts: "BindCounts",
+    *,
+    kubeconfig: str | None,
+    base_path: str | None,
+) -> "StaticScheduler":
+    import structlog
+    from msgspec.structs import replace
+
+    from longshore.engine import Bind, Engine, Succeeded
+    from longshore.engine.events import Outcome
+    from longshore.live.effects import log_write
+    from longshore.live.static import StaticScheduler
+    from longshore.live.writes import Write
+    from longshore.pin.profile import static_configuration, static_plugins
+
+    log = structlog.get_logger()
+    warned: set[str] = set()
+
+    def on_legacy(key: str, node: str) -> None:
+        if key not in warned:
+            warned.add(key)
+            log.warning(f"Label {key} of node {node} names no namespace: use {_with_namespace(key)}")
+
+    def engine(volumes: bool) -> "Engine":
+        chosen = replace(options, volumes=volumes)
+        return Engine(static_configuration(name, chosen), plugins=static_plugins(chosen, on_legacy=on_legacy))
+
+    def on_write(effect: Write, outcome: Outcome) -> None:
+        if not isinstance(effect, Bind):
+            log_write(effect, outcome)
+        elif isinstance(outcome, Succeeded):
+            counts.bound(namespace=effect.namespace, pod=effect.name, node=effect.node)
+            log.info(f"Pod {effect.name} scheduled on node {effect.node}")
+        else:
+            status, reason = getattr(outcome, "status", 0), getattr(outcome, "reason", "")
+            counts.refused(
+                namespace=effect.namespace,
+                pod=effect.name,
+                node=effect.node,
+                http_status=status,
+                reason=reason,
+            )
+            why = getattr(outcome, "message", "")
+            log.error(f"Pod {effect.namespace}/{effect.name} not bound to node {effect.node}: {why}")
+
+    return StaticScheduler(
+        connect=lambda: _connection(kubeconfig, base_path), engine=engine, on_write=on_write
+    )
+
+
+def _with_namespace(key: str) -> str:
+    prefix, _, pod = key.partition("/")
+    return f"{prefix}.NAMESPACE/{pod}"
+
+
+def _connection(kubeconfig: str | None, base_path: str | None) -> "Connection":
+    """The kubeconfig if it is there, else the pod's own account, else what kubectl would take."""
+    from longshore.errors import UserError
+    from longshore.kube.config import in_cluster, load
+
+    files = [file for file in (kubeconfig or "").split(os.pathsep) if file]
+    if any(Path(file).exists() for file in files):
+        return load(files[0]) if len(files) == 1 else load()
+    folder = Path(base_path or _SERVICE_ACCOUNT)
+    if (folder / "token").exists():
+        return in_cluster(folder)
+    if not files and not base_path and Path("~/.kube/config").expanduser().exists():
+        return load()
+    looked = f"{', '.join(files) or '~/.kube/config'} and {folder / 'token'}"
+    raise UserError(f"No kubeconfig or token found: looked for {looked}; give --kubeconfig FILE")
+
+
+def _run(scheduler: "StaticScheduler", *, daemon: bool, delay: float) -> None:
+    import uvloop
+
+    async def run() -> None:
+        if not daemon:
+            await scheduler.once()
+            return
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await scheduler.for_ever(stop, delay=delay)
+
+    uvloop.run(run())
