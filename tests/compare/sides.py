@@ -12,7 +12,7 @@ import subprocess
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,10 @@ _SAMPLE = re.compile(r"^(scheduler_\w+_total)\{(.*)\} (\S+)$", re.MULTILINE)
 # By name and labels.
 Counts = Counter[tuple[str, str]]
 Profiles = Mapping[str, Mapping[str, Any]]
+Extenders = Sequence[Mapping[str, Any]]
 
 
-def configuration(side: str, profiles: Profiles) -> dict[str, Any]:
+def configuration(side: str, profiles: Profiles, extenders: Extenders = ()) -> dict[str, Any]:
     """kube-scheduler's own file; without parallelism, which would make the order of nodes a race."""
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -48,6 +49,7 @@ def configuration(side: str, profiles: Profiles) -> dict[str, Any]:
         "leaderElection": {"leaderElect": False},
         "clientConnection": {"qps": 5000, "burst": 5000},
         "profiles": [{"schedulerName": f"{side}-{name}", **said} for name, said in profiles.items()],
+        "extenders": list(extenders),
     }
 
 
@@ -62,10 +64,12 @@ class KubeScheduler:
 
     side = "kube"
 
-    def __init__(self, plane: ControlPlane, folder: Path, profiles: Profiles) -> None:
+    def __init__(
+        self, plane: ControlPlane, folder: Path, profiles: Profiles, *, extenders: Extenders = ()
+    ) -> None:
         for role in ("system:kube-scheduler", "system:volume-scheduler"):
             kubeconfig = plane.service_account("kube-scheduler", namespace="kube-system", cluster_role=role)
-        document = configuration(self.side, profiles)
+        document = configuration(self.side, profiles, extenders)
         document["clientConnection"]["kubeconfig"] = str(kubeconfig)
         file = folder / "kube-scheduler.yaml"
         self._port = Port()
@@ -118,11 +122,18 @@ class Longshore:
 
     side = "longshore"
 
-    def __init__(self, plane: ControlPlane, folder: Path, profiles: Profiles, *arguments: str) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        folder: Path,
+        profiles: Profiles,
+        *arguments: str,
+        extenders: Extenders = (),
+    ) -> None:
         plane.kubectl("apply", "-f", str(_MANIFEST))
         kubeconfig = plane.service_account("longshore", namespace="kube-system")
         self.configuration = folder / "longshore.yaml"
-        self.configuration.write_text(yaml.safe_dump(configuration(self.side, profiles)))
+        self.configuration.write_text(yaml.safe_dump(configuration(self.side, profiles, extenders)))
         self.log = folder / "longshore.log"
         command = ["run", "--kubeconfig", str(kubeconfig), "--config", str(self.configuration), "-v"]
         command += ["--metrics-port", "0", "--bind-address", "127.0.0.1"]

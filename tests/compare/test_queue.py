@@ -53,11 +53,12 @@ def told(side: str, counts: Counts) -> Told:
 
 def for_both(built: PodBuilder) -> list[PodBuilder]:
     """The same pod for each of the two schedulers."""
-    twins = [(built.metadata, side) for side in SIDES]
-    return [
-        replace(built, metadata=replace(named, name=f"{named.name}-{side}")).scheduler(f"{side}-default")
-        for named, side in twins
-    ]
+
+    def of(side: Side) -> PodBuilder:
+        named = replace(built, metadata=replace(built.metadata, name=f"{built.metadata.name}-{side}"))
+        return (named.host_port(_PORTS[side]) if built is _PORT else named).scheduler(f"{side}-default")
+
+    return [of(side) for side in SIDES]
 
 
 def test_a_gated_pod_is_not_tried_until_its_gates_are_gone(arena: Arena) -> None:
@@ -172,7 +173,9 @@ def _relabel_themselves(arena: Arena) -> None:
 _PICKY = pod("waits").node_affinity("disk", "In", "ssd")
 _SOCIABLE = pod("waits").affinity_to("kubernetes.io/hostname", app="web")
 _HERMIT = pod("waits").anti_affinity_to("kubernetes.io/hostname", app="there")
-_PORT = pod("waits").host_port(80)
+# Each side's own port: else the one that is bound first would keep the other away.
+_PORT = pod("waits").labels(wants="port")
+_PORTS = {"kube": 80, "longshore": 81}
 
 _HAPPENS: list[tuple[PodBuilder, Callable[[Arena], None]]] = [
     *((_WAITS_FOR_ROOM, each) for each in (_relabel, _grow, _grow_elsewhere, _end, _end_small, _shrink)),
@@ -187,7 +190,7 @@ _HAPPENS: list[tuple[PodBuilder, Callable[[Arena], None]]] = [
 
 @pytest.mark.parametrize(("waits", "happens"), _HAPPENS)
 def test_what_wakes_a_pod(arena: Arena, waits: PodBuilder, happens: Callable[[Arena], None]) -> None:
-    arena.become(sized("n1"), _THERE.labels(app="there"), _SMALL.host_port(80))
+    arena.become(sized("n1"), _THERE.labels(app="there"), _SMALL.host_port(80).host_port(81))
     pods = for_both(waits)
     arena.add(*pods)
     time.sleep(_A_MOMENT)
