@@ -1,0 +1,77 @@
+"""`longshore unpin`: take a pod's pins away."""
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from longshore.cli import options
+
+if TYPE_CHECKING:
+    from longshore.live.pinning import Unpinned
+    from longshore.live.pinplan import How
+
+
+@click.command("unpin", epilog="Example: longshore unpin web-0 -n shop")
+@click.argument("pod")
+@click.option("-n", "--namespace", help="Namespace of the pod.  [default: the context's]")
+@click.option(
+    "--name",
+    metavar="SCHEDULER",
+    help="The scheduler's name.  "
+    "[default: the pod's own if that is not default-scheduler, else $SCHED_NAME, else rfcustom]",
+)
+@click.option(
+    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
+)
+@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@options.output
+def command(
+    *,
+    pod: str,
+    namespace: str | None,
+    name: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Take the pins of a pod away from all nodes.
+
+    POD is its name, or namespace/name. The pod stays where it runs. Labels of the older form, without the
+    namespace, are taken away as well, and this is told: they were for pods of other namespaces too.
+    """
+    import msgspec
+
+    from longshore.cli.pin import kubectl
+    from longshore.cli.pintext import unpinned_lines
+    from longshore.live.pinplan import How
+    from longshore.pin.labels import DEFAULT_SCHEDULER
+
+    before, _, pod_name = pod.rpartition("/")
+    if before and namespace and before != namespace:
+        raise click.UsageError(f"{pod} and -n {namespace} name two namespaces", click.get_current_context())
+    how = How(
+        scheduler=name,
+        fallback=os.environ.get("SCHED_NAME") or DEFAULT_SCHEDULER,
+        kubectl=kubectl(kubeconfig, context),
+    )
+    done = asyncio.run(_unpin(kubeconfig, context, before or namespace, pod_name, how))
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(done), indent=2))
+        return
+    for warning in done.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo("\n".join(unpinned_lines(done)))
+
+
+async def _unpin(
+    kubeconfig: str | None, context: str | None, namespace: str | None, pod: str, how: "How"
+) -> "Unpinned":
+    from longshore.kube.client import Client
+    from longshore.kube.config import load
+    from longshore.live.pinning import unpin
+
+    connection = load(kubeconfig, context=context)
+    async with Client(connection) as client:
+        return await unpin(client, namespace=namespace or connection.namespace, pod=pod, how=how)
