@@ -1,5 +1,6 @@
 """Every example does what its README says, in virtual time."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import yaml
 from longshore.api import Pod
 from longshore.engine import Engine
 from longshore.framework.setup import set_up
+from longshore.pin.profile import StaticOptions, static_configuration, static_plugins
 from longshore.sim import Faults, Simulation
 from longshore.testing import node, pod
 
@@ -37,13 +39,14 @@ def message(simulation: Simulation, name: str) -> str:
     return condition.message
 
 
-@pytest.mark.parametrize("folder", sorted(path.name for path in EXAMPLES.iterdir()))
+@pytest.mark.parametrize("folder", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
 def test_every_example_is_short_and_explained(folder: str) -> None:
-    [program] = (EXAMPLES / folder).glob("*.py")
-    assert 8 <= len(program.read_text().splitlines()) <= 40
-    assert program.name in (EXAMPLES / folder / "README.md").read_text() + "".join(
-        file.read_text() for file in (EXAMPLES / folder).glob("*.yaml")
-    )
+    """One file is what it is about: a program, or a manifest where none has to be written."""
+    manifests = list((EXAMPLES / folder).glob("*.yaml"))
+    [subject] = list((EXAMPLES / folder).glob("*.py")) or manifests
+    assert 8 <= len(subject.read_text().splitlines()) <= 40
+    others = "".join(file.read_text() for file in manifests if file != subject)
+    assert subject.name in (EXAMPLES / folder / "README.md").read_text() + others
 
 
 def test_01_the_pod_of_the_manifest_goes_to_the_fast_disk_though_that_node_is_fuller() -> None:
@@ -113,3 +116,34 @@ def test_05_a_pod_goes_to_its_rack_or_nowhere() -> None:
     assert world.bindings["default/a"] == "node-3"
     assert world.bindings.keys() == {"default/a", "default/c"}
     assert "node(s) didn't satisfy plugin Racks" in message(world, "b")
+
+
+def test_06_each_pod_of_the_stateful_set_waits_for_the_label_of_the_readme() -> None:
+    documents = yaml.safe_load_all((EXAMPLES / "06-static" / "statefulset.yaml").read_text())
+    [stateful_set] = [each for each in documents if each["kind"] == "StatefulSet"]
+    template = stateful_set["spec"]["template"]
+    pods = [
+        msgspec.convert(
+            {
+                "metadata": {"name": f"web-{number}", "namespace": "default", "uid": f"uid-{number}"},
+                "spec": template["spec"],
+            },
+            Pod,
+        )
+        for number in range(stateful_set["spec"]["replicas"])
+    ]
+    name = template["spec"]["schedulerName"]
+    readme = (EXAMPLES / "06-static" / "README.md").read_text()
+    [(worker, label)] = re.findall(r"kubectl label node (\S+) (\S+)=", readme)
+    options = StaticOptions()
+    engine = Engine(
+        static_configuration(name, options),
+        plugins=static_plugins(options, on_legacy=lambda _key, _node: None),
+    )
+    world = Simulation(engine, faults=Faults())
+    nodes = [node(each).allocatable(cpu="4") for each in ("worker-1", "worker-2")]
+    world.create(*(each.labels(**{label: ""}) if each.metadata.name == worker else each for each in nodes))
+    world.create(*pods)
+    world.run(until=10.0)
+    assert world.bindings == {"default/web-0": worker}
+    assert "no node is labelled rf.scheduler.test.default/web-1" in message(world, "web-1")

@@ -2,15 +2,19 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import uvloop
+from tests.live.podsets import Running, World, install_kinds, world
+from tests.live.podsets import running as podset_process
+from tests.live.static import NAME, Static, install, running
 
 from longshore.dev import ControlPlane
 
@@ -64,3 +68,59 @@ def start_scheduler(tmp_path: Path) -> Iterator[StartScheduler]:
     for scheduler in started:
         # The manifest gives it all the rights that it needs.
         assert scheduler.may_be_refused or "is forbidden" not in scheduler.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
+    """Three nodes of 8 cores in the shared cluster that the tests of this module may label and break."""
+    made = control_plane.add_nodes(3, prefix="pinned-", pods="1000")
+    yield made
+    control_plane.kubectl("delete", "node", *made)
+
+
+@pytest.fixture(scope="module")
+def static(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Static]:
+    """`longshore static` on the shared cluster, for pods with the schedulerName `test`."""
+    kubeconfig = install(control_plane)
+    with running(tmp_path_factory.mktemp("static"), "--name", NAME, kubeconfig=kubeconfig) as scheduler:
+        scheduler.wait_for_line("ready")
+        yield scheduler
+        assert scheduler.stop() == 0
+        # The manifest gives it all the rights that it can make use of.
+        told = scheduler.log.read_text()
+        assert "no right" not in told
+        assert "is forbidden" not in told
+
+
+@pytest.fixture(scope="session")
+def sets_plane() -> Iterator[ControlPlane]:
+    """A cluster for pod sets alone, without nodes: a planner that is found there plans for all of it."""
+    with ControlPlane.start(nodes=0) as plane:
+        install_kinds(plane)
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def sets_scheduler(sets_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """`longshore run` there, for all tests of a module."""
+    with podset_process(sets_plane, tmp_path_factory.mktemp("scheduler"), "run") as scheduler:
+        scheduler.wait_for("ready")
+        yield scheduler
+        assert scheduler.process.poll() is None, scheduler.log.read_text()
+
+
+@pytest.fixture
+def sets_namespace(sets_plane: ControlPlane) -> Iterator[str]:
+    name = f"sets-{secrets.token_hex(4)}"
+    sets_plane.create_namespace(name)
+    yield name
+    sets_plane.delete_namespace(name)
+
+
+@pytest.fixture
+async def here(
+    sets_plane: ControlPlane, sets_scheduler: Running, sets_namespace: str
+) -> AsyncIterator[World]:
+    """A namespace of its own, and three nodes of four cores."""
+    async with world(sets_plane, sets_namespace) as made:
+        yield made

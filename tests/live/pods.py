@@ -57,12 +57,12 @@ def placed(plane: ControlPlane, namespace: str) -> dict[str, str]:
     }
 
 
-def eventually(check: Callable[[], bool], *, within: float = 20.0) -> None:
+def eventually(check: Callable[[], bool], *, within: float = 20.0, pause: float = 0.1) -> None:
     """Wait until it is so."""
     deadline = time.monotonic() + within
     while not check():
         assert time.monotonic() < deadline, f"not so after {within:g} s"
-        time.sleep(0.1)
+        time.sleep(pause)
 
 
 def events(plane: ControlPlane, namespace: str, name: str) -> list[dict[str, Any]]:

@@ -99,17 +99,19 @@ def command(
     waits where there is none. The node has to be ready, not cordoned, and with room for the pod; the label's
     value `force` sends it there all the same. Without --daemon it makes one pass and exits.
     """
-    from longshore.cli import logs
-    from longshore.errors import UserError
     from longshore.pin.labels import pin_key, problem_with
-    from longshore.pin.profile import StaticOptions
-    from longshore.serve.bindcounts import BindCounts
-    from longshore.serve.server import serving_everywhere
 
     if not 0 <= delay < math.inf:
         raise click.BadParameter("it has to be a number of seconds, 0 or more", param_hint="--delay")
     if problem := problem_with(pin_key(name, "default", "pod")):
         raise click.BadParameter(problem, param_hint="--name")
+
+    from longshore.cli import logs
+    from longshore.errors import UserError
+    from longshore.pin.profile import StaticOptions
+    from longshore.serve.bindcounts import BindCounts
+    from longshore.serve.server import serving_everywhere
+
     logs.configure_plain(verbose)
     counts = BindCounts(name, low_cardinality=low_cardinality)
     options = StaticOptions(legacy_labels=legacy_labels, respect_taints=respect_taints, random=at_random)

@@ -47,13 +47,16 @@ class Passes:
 
     def _look_at(self, now_there: dict[tuple[type[ApiObject], str], ApiObject]) -> None:
         now = time.monotonic()
-        for key, old in self._seen.items():
-            if key not in now_there:
+        for key, old in list(self._seen.items()):
+            new = now_there.get(key)
+            # Another object may have taken the name since: a pod that was deleted and has come back.
+            if new is None or new.metadata.uid != old.metadata.uid:
+                del self._seen[key]
                 self._engine.receive(Change(old, None), now=now)
         for key, new in now_there.items():
-            old_one = self._seen.get(key)
-            if old_one is None or old_one.metadata.resource_version != new.metadata.resource_version:
-                self._engine.receive(Change(old_one, new), now=now)
+            before = self._seen.get(key)
+            if before is None or before.metadata.resource_version != new.metadata.resource_version:
+                self._engine.receive(Change(before, new), now=now)
         self._seen = now_there
 
     def _answered(self, done: Done) -> None:

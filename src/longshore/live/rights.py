@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from longshore.engine import Nominate, RecordEvent, SetCondition
+from longshore.engine import Nominate, SetCondition
 from longshore.framework.effects import Effect
 from longshore.kube.access import may_i
 from longshore.kube.client import Client
@@ -27,13 +27,8 @@ class Rights(msgspec.Struct, frozen=True):
 
     @property
     def unable(self) -> tuple[type[Effect], ...]:
-        """Effects that only inform people, and cannot be performed."""
-        effects: tuple[type[Effect], ...] = ()
-        if not self.events:
-            effects += (RecordEvent,)
-        if not self.status:
-            effects += (SetCondition, Nominate)
-        return effects
+        """Effects that only inform people, and cannot be performed; events are the recorder's concern."""
+        return () if self.status else (SetCondition, Nominate)
 
 
 async def rights_of(client: Client, kinds: tuple[Resource[Any], ...]) -> Rights:

@@ -23,7 +23,7 @@ from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.listing import list_all
 from longshore.kube.pool import Pool
-from longshore.kube.recorder import EventRecorder
+from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.resources import NODES, PODS, Resource
 from longshore.kube.writer import Writer
 from longshore.live.driver import Driver
@@ -38,7 +38,11 @@ log = structlog.get_logger()
 
 _BINDS_AT_ONCE = 48
 _EVENTS_AT_ONCE = 16
+# Told to stop, it has ended after this, whatever is under way; writes, and then events, get a part of it.
 _STOP_SECONDS = 4.0
+_FINISH_SECONDS = 1.5
+# Whoever asks for one pass wants all of it, down to the last event.
+_PASS_FINISH_SECONDS = 60.0
 _SHORTEST_DELAY = 0.1
 
 _VOLUMES: tuple[Resource[Any], ...] = (
@@ -68,6 +72,18 @@ class StaticScheduler:
 
     async def for_ever(self, stop: asyncio.Event, *, delay: float) -> None:
         """Until told to stop. `delay`: seconds between passes, if watching is not allowed."""
+        work = asyncio.create_task(self._work(stop, delay))
+        told = asyncio.create_task(stop.wait())
+        await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        await asyncio.wait([work], timeout=_STOP_SECONDS)
+        if work.cancel():
+            log.warning("stopped before all was done: the API server does not answer")
+            await asyncio.wait([work])
+            return
+        work.result()
+
+    async def _work(self, stop: asyncio.Event, delay: float) -> None:
         async with self._parts() as parts:
             if parts.rights.watch:
                 await parts.follow(stop)
@@ -117,8 +133,9 @@ class _Parts:
             self._writer,
             self._recorder(engine),
             on_write=self._on_write,
-            others=self.rights.readable,
+            others=(NODES, *self.rights.readable),
             unable=self.rights.unable,
+            finish_within=_FINISH_SECONDS,
         )
         await driver.run(until=stop)
 
@@ -139,13 +156,14 @@ class _Parts:
         return Passes(engine, performer)
 
     async def make_pass(self, passes: Passes) -> None:
-        await passes.make(await self._listed(), finish_within=_STOP_SECONDS)
+        await passes.make(await self._listed(), finish_within=_PASS_FINISH_SECONDS)
 
     def _engine(self) -> Engine:
         return self._make_engine(set(_VOLUMES) <= set(self.rights.readable))
 
     def _recorder(self, engine: Engine) -> EventRecorder:
-        return EventRecorder(self._events, controller=engine.scheduler_name)
+        recorder = EventRecorder if self.rights.events else _NoEvents
+        return recorder(self._events, controller=engine.scheduler_name)
 
     async def _listed(self) -> list[ApiObject]:
         kinds: list[Resource[Any]] = [NODES, PODS, *self.rights.readable]
@@ -159,6 +177,14 @@ class _Parts:
         return [thing for listing in listings for thing in listing.items.values()]
 
 
+class _NoEvents(EventRecorder):
+    """Where no events can be written, the log at least tells why a pod waits."""
+
+    def record(self, happening: Happening) -> None:
+        if happening.type == "Warning":
+            log.info(f"Pod {happening.namespace}/{happening.name} waits: {happening.note}")
+
+
 async def _looked_at(client: Client) -> Rights:
     """Our rights; the missing ones are told, each once."""
     try:
@@ -168,11 +194,9 @@ async def _looked_at(client: Client) -> Rights:
     except ConnectionFailed as error:
         raise UserError(f"cannot talk to the API server: {error}") from error
     if not rights.bind:
-        log.error(
-            "no right to bind pods (create pods/binding): nothing will be bound; see deploy/static.yaml"
-        )
+        log.error("no right to bind pods in all namespaces (create pods/binding): see deploy/static.yaml")
     for allowed, lack in (
-        (rights.events, "no right to create events.events.k8s.io: no events are written"),
+        (rights.events, "no right to create events.events.k8s.io: with -vv the log says why a pod waits"),
         (rights.status, "no right to patch pods/status: conditions do not say why a pod waits"),
         (set(_VOLUMES) <= set(rights.readable), "no right to read volumes: they are not looked at"),
         (resources.NAMESPACES in rights.readable, "no right to read namespaces: their labels are unknown"),
