@@ -10,9 +10,10 @@ KUBECTL ?= kubectl
 DOCKER_REGISTRY ?=
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE := $(if $(DOCKER_REGISTRY),$(DOCKER_REGISTRY)/)longshore:$(VERSION)
+OUR_IMAGE := sed -e 's|image: longshore:.*|image: $(IMAGE)|'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-decisions bench-scale build clean docker-build docker-push install deploy undeploy
+.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-decisions bench-scale build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -48,6 +49,9 @@ bench-client: $(VENV)/.bench ## The client beside the official one and a bare HT
 bench-throughput: $(VENV)/.dev ## Pods a second beside kube-scheduler's (ARGS="--nodes 5000 --pods 10000")
 	$(BIN)/python -m bench.throughput $(ARGS)
 
+bench-static: $(VENV)/.dev ## Pinned pods a second of `longshore static`, beside what the API server takes
+	$(BIN)/python -m bench.static $(ARGS)
+
 bench-decisions: $(VENV)/.dev ## Decisions a second in memory, by workload and number of nodes
 	$(BIN)/python -m bench.decisions $(ARGS)
 
@@ -57,7 +61,7 @@ bench-scale: $(VENV)/.dev ## Memory and time to the first bind with 5,000 nodes 
 proto: $(VENV)/.dev ## Generate the protobuf code from proto/
 	$(UV) sync --frozen --inexact --all-extras --group proto
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/longshore/kube/_pb \
-		--pyi_out=src/longshore/kube/_pb proto/kubernetes.proto
+		--pyi_out=src/longshore/kube/_pb proto/kubernetes.proto proto/planner.proto
 
 build: $(VENV)/.dev ## Build the wheel and the source distribution into dist/
 	$(UV) build
@@ -68,15 +72,33 @@ docker-build: ## Build the image, named after DOCKER_REGISTRY if that is set
 docker-push: ## Push the image
 	$(DOCKER) push $(IMAGE)
 
-install: ## Create the service account in the cluster, with all that it may do
-	$(KUBECTL) apply -f deploy/scheduler.yaml
+install: ## Bring the kinds of pod sets into the cluster, and the service account with all that it may do
+	$(KUBECTL) apply -f deploy/crds -f deploy/scheduler.yaml
+
+uninstall: ## Take the kinds of pod sets out of the cluster, and with them every trigger and plan
+	$(KUBECTL) delete --ignore-not-found -f deploy/crds
 
 deploy: install ## Run the scheduler in the cluster, from the image
 	$(KUBECTL) apply -f deploy/configmap.yaml
-	sed 's|image: longshore:.*|image: $(IMAGE)|' deploy/deployment.yaml | $(KUBECTL) apply -f -
+	$(OUR_IMAGE) deploy/deployment.yaml | $(KUBECTL) apply -f -
 
-undeploy: ## Take all of it out of the cluster again
+undeploy: ## Take it out of the cluster again; triggers and plans stay, `uninstall` takes those
 	$(KUBECTL) delete --ignore-not-found -f deploy/deployment.yaml -f deploy/configmap.yaml -f deploy/scheduler.yaml
+
+deploy-apart: install ## The same in three parts: the scheduler, the trigger controller and a planner
+	$(KUBECTL) apply -f deploy/configmap.yaml
+	$(OUR_IMAGE) deploy/controller.yaml | $(KUBECTL) apply -f -
+	$(OUR_IMAGE) deploy/planner.yaml | $(KUBECTL) apply -f -
+	$(OUR_IMAGE) -e 's|--controllers=triggers|--controllers=none|' deploy/deployment.yaml | $(KUBECTL) apply -f -
+
+undeploy-apart: undeploy ## Take the three out again, with the namespace planner-system and all that is in it
+	$(KUBECTL) delete --ignore-not-found -f deploy/controller.yaml -f deploy/planner.yaml
+
+deploy-static: ## Run the static scheduler in the cluster, from the image
+	$(OUR_IMAGE) deploy/static.yaml | $(KUBECTL) apply -f -
+
+undeploy-static: ## Take the static scheduler out of the cluster again
+	$(KUBECTL) delete --ignore-not-found -f deploy/static.yaml
 
 clean: ## Remove what was installed and built here
 	rm -rf $(VENV) dist

@@ -9,7 +9,7 @@ PUBLIC = {
         "CPU EPHEMERAL_STORAGE MEMORY PODS ClusterState Nodes OneNode PodInfo PodSelector Term Terms"
     ),
     "longshore.framework": (
-        "MAX_SCORE SKIP Action ClusterEvent Code CycleState Factory Handle NodeStatuses Plugin "
+        "MAX_SCORE SKIP Action ClusterEvent Code CycleState Factory Forced Handle NodeStatuses Plugin "
         "PostFilterResult Rejection Resource Scope Status Wait WakeOn filter_plugin score_plugin"
     ),
     "longshore.plugins": (
@@ -18,8 +18,8 @@ PUBLIC = {
         "NodeUnschedulable PrioritySort SchedulingGates TaintToleration"
     ),
     "longshore.engine": (
-        "Answered Bind Conflict Done Effect Engine Event Evict Failed Gone Nominate Outcome PatchObject "
-        "RecordEvent Request Run SetCondition Succeeded"
+        "Answered Bind Conflict CreateObject DeleteObject Done Effect Engine Event Evict Failed Gone Nominate "
+        "Outcome PatchObject RecordEvent Request Run SetCondition Succeeded"
     ),
     "longshore.kube": (
         "NODES PODS ApiError Client Connection ConnectionFailed EventRecorder LeaderElector Patch Pool "
@@ -27,6 +27,7 @@ PUBLIC = {
     ),
     "longshore.live": "Driver",
     "longshore.dev": "ControlPlane KubectlError",
+    "longshore.planning": "Assignment LeftOut Objective Plan Problem",
     "longshore.serve": "Health Metrics registry_of serving",
     "longshore.sim": "Faults Placed SimulatedCluster Simulation schedule",
     "longshore.testing": (

@@ -1,5 +1,16 @@
-"""Schedulers are started as in the tests of the driver."""
+"""Schedulers are started as in the tests of the driver; triggers and plans are installed when needed."""
 
+import pytest
+from tests.deploy.podsets import install
 from tests.live.conftest import start_scheduler
 
+from longshore.dev import ControlPlane
+
 __all__ = ["start_scheduler"]
+
+
+@pytest.fixture(scope="session")
+def installed(control_plane: ControlPlane) -> ControlPlane:
+    """The shared cluster, with the definitions of triggers and plans and the roles that go with them."""
+    install(control_plane)
+    return control_plane

@@ -9,6 +9,7 @@ definition serves JSON, protobuf and the tests:
 They are frozen: a new version of an object is a new struct, and equal parts may be shared between objects.
 """
 
+from longshore.api.duration import format_duration, parse_duration
 from longshore.api.meta import Change, ObjectMeta, OwnerReference
 from longshore.api.node import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from longshore.api.pod import (
@@ -35,6 +36,18 @@ from longshore.api.pod import (
     Toleration,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
+)
+from longshore.api.podset import (
+    Condition,
+    PlanEntry,
+    SchedulePlan,
+    SchedulePlanSpec,
+    SchedulePlanStatus,
+    ScheduleTrigger,
+    ScheduleTriggerSpec,
+    ScheduleTriggerStatus,
+    UnplacedPod,
+    plan_name,
 )
 from longshore.api.quantity import InvalidQuantity, milli_value, value
 from longshore.api.selectors import (
@@ -111,6 +124,7 @@ __all__ = [
     "CSIVolumeSource",
     "Change",
     "CinderVolumeSource",
+    "Condition",
     "Container",
     "ContainerImage",
     "ContainerPort",
@@ -143,6 +157,7 @@ __all__ = [
     "PersistentVolumeClaimVolumeSource",
     "PersistentVolumeSpec",
     "PersistentVolumeStatus",
+    "PlanEntry",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
@@ -163,6 +178,12 @@ __all__ = [
     "ReplicationController",
     "ReplicationControllerSpec",
     "ResourceRequirements",
+    "SchedulePlan",
+    "SchedulePlanSpec",
+    "SchedulePlanStatus",
+    "ScheduleTrigger",
+    "ScheduleTriggerSpec",
+    "ScheduleTriggerStatus",
     "Service",
     "ServiceSpec",
     "StatefulSet",
@@ -173,6 +194,7 @@ __all__ = [
     "TopologySelectorLabelRequirement",
     "TopologySelectorTerm",
     "TopologySpreadConstraint",
+    "UnplacedPod",
     "Volume",
     "VolumeAttachment",
     "VolumeAttachmentSource",
@@ -180,8 +202,11 @@ __all__ = [
     "VolumeNodeAffinity",
     "VolumeNodeResources",
     "WeightedPodAffinityTerm",
+    "format_duration",
     "has_labels",
     "milli_value",
+    "parse_duration",
+    "plan_name",
     "selects",
     "value",
 ]

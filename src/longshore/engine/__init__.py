@@ -16,6 +16,8 @@ from longshore.engine.events import Answered, Conflict, Done, Event, Failed, Gon
 from longshore.engine.request import Request
 from longshore.framework.effects import (
     Bind,
+    CreateObject,
+    DeleteObject,
     Effect,
     Evict,
     Nominate,
@@ -29,6 +31,8 @@ __all__ = [
     "Answered",
     "Bind",
     "Conflict",
+    "CreateObject",
+    "DeleteObject",
     "Done",
     "Effect",
     "Engine",

@@ -63,6 +63,10 @@ class Chooser:
         self._began = 0
 
     @property
+    def cluster(self) -> ClusterState:
+        return self._cluster
+
+    @property
     def shapes_kept(self) -> int:
         return len(self._shapes)
 

@@ -5,17 +5,18 @@ outbox until the driver fetches them with `advance`.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from longshore.api import Change, Node, Pod
-from longshore.api.meta import kind_of
+from longshore.api.meta import ApiObject, kind_of
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.clusterevents import assigned_pod_events, node_events, other_event
 from longshore.engine.cycle import Cycles, Ending, Fate
 from longshore.engine.decision import Chooser, Turn
+from longshore.engine.errands import Errands
 from longshore.engine.events import Done, Event
 from longshore.engine.extenders import Extenders
 from longshore.engine.handle import EngineHandle
@@ -29,11 +30,15 @@ from longshore.engine.telling import failed
 from longshore.engine.underway import Flight, Underway
 from longshore.framework import Status
 from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
+from longshore.framework.controllers import Controller
 from longshore.framework.points import PodListener
 from longshore.framework.profile import Profile, TieBreak
 from longshore.plugins import DEFAULT_PLUGINS, Factory
 
 DEFAULT_SCHEDULER_NAME = "longshore"
+
+
+ControllerFactory = Callable[["Engine"], Controller]
 
 
 class Engine:
@@ -42,7 +47,8 @@ class Engine:
     Equal events at equal times give equal decisions. Made from a configuration, or else with the default
     profile under `scheduler_name`. `tie_break` chooses among equally good nodes: "random" spreads pods by a
     hash of `seed` and pod; "first" takes the first by name; "heap" does as kube-scheduler 1.36.
-    `plugins` are registered beside the default ones.
+    `plugins` are registered beside the default ones. `epoch` is what to add to the engine's time to get the
+    time of the wall, in seconds since 1970; `stopwatch` measures what has a budget of time, if not for ever.
     """
 
     def __init__(
@@ -53,6 +59,9 @@ class Engine:
         tie_break: TieBreak = "random",
         seed: int = 0,
         plugins: Mapping[str, Factory] | None = None,
+        controllers: Iterable[ControllerFactory] = (),
+        epoch: float = 0.0,
+        stopwatch: Callable[[], float] | None = None,
     ) -> None:
         if configuration is None:
             configuration = msgspec.structs.replace(
@@ -61,6 +70,10 @@ class Engine:
             )
         self._cluster = ClusterState()
         self._pod_listeners: list[PodListener] = []
+        self._controllers: list[Controller] = []
+        self._now = 0.0
+        self.epoch = epoch
+        self.stopwatch = stopwatch or (lambda: self._now)
         # What was decided lately, to read from.
         self.records = Records(lambda: self._now)
         registry = {**DEFAULT_PLUGINS, **(plugins or {})}
@@ -88,7 +101,9 @@ class Engine:
         )
         # What happens while a cycle asks extenders about its decision is taken in afterwards.
         self._held_back: deque[Change[Any]] = deque()
-        self._now = 0.0
+        self._errands = Errands(self._underway.ask)
+        for make in controllers:
+            self.add_controller(make(self))
         self._observer: Observer = Unobserved()
 
     @property
@@ -114,6 +129,11 @@ class Engine:
     def now(self) -> float:
         return self._now
 
+    @property
+    def wall_time(self) -> float:
+        """Seconds since 1970, if the driver has said how its clock and the wall's differ."""
+        return self._now + self.epoch
+
     def chooser(self, scheduler_name: str) -> Chooser:
         """What decides in the profile: to ask what it would do."""
         return self._handles[scheduler_name].chooser
@@ -135,21 +155,24 @@ class Engine:
         underway = self._underway
         if underway.outbox or (self._queue.has_active and underway.consulting is None):
             return self._now
-        times = (underway.deadline, self._queue.next_due)
+        times = [underway.deadline, self._queue.next_due]
+        times += [controller.deadline for controller in self._controllers]
         return min((time for time in times if time is not None), default=None)
 
     @property
     def settled(self) -> bool:
         """Nothing is under way: without an event all that can come is another try of pods set aside."""
         counts = self._queue.counts()
-        return not self._underway and not counts["active"] and not counts["backoff"]
+        busy = self._underway or self._errands or any(c.deadline is not None for c in self._controllers)
+        return not busy and not counts["active"] and not counts["backoff"]
 
     def receive(self, event: Event, *, now: float) -> None:
         """Take in what happened. Anything may come late, twice, or about an object never heard of."""
         self._now = now
         match event:
             case Done(number, outcome):
-                self._underway.answered(number, outcome)
+                if not self._errands.answered(number, outcome):
+                    self._underway.answered(number, outcome)
                 while self._held_back and self._underway.consulting is None:
                     self.receive(self._held_back.popleft(), now=now)
                 return
@@ -168,6 +191,8 @@ class Engine:
                 if (meaning := other_event(kind, event)) is not None:
                     self._queue.event(meaning, now=now)
         self._underway.look_again()
+        for controller in self._controllers:
+            controller.changed(event, now=now)
 
     def advance(self, *, now: float, max_cycles: int | None = None) -> list[Request]:
         """Decide about the pods whose turn it is, at most `max_cycles`, and hand out what is to be done."""
@@ -175,6 +200,10 @@ class Engine:
         self._queue.flush(now=now)
         underway = self._underway
         underway.expire()
+        for controller in self._controllers:
+            if controller.deadline is not None and controller.deadline <= now:
+                for errand in controller.advance(now=now):
+                    self._errands.start(errand)
         cycles = 0
         while (max_cycles is None or cycles < max_cycles) and underway.consulting is None:
             if (entry := self._queue.pop()) is None:
@@ -315,7 +344,7 @@ class Engine:
     def _tell_failure(self, pod: Pod, status: Status) -> None:
         """A plugin failed while the queue asked it: there is no attempt that could tell."""
         for effect in failed(pod, status):
-            self._underway.tell(effect)
+            self._underway.ask(effect)
 
     # What plugins may do, through their handle.
 
@@ -331,8 +360,20 @@ class Engine:
     def activate(self, pods: Any) -> None:
         self._queue.activate(pods, now=self._now)
 
+    def hold(self, pods: Iterable[Pod]) -> None:
+        self._queue.hold(pods)
+
     def on_pod_change(self, listener: PodListener) -> None:
         self._pod_listeners.append(listener)
+
+    def add_controller(self, controller: Controller) -> None:
+        self._controllers.append(controller)
+
+    @property
+    def watches(self) -> tuple[type[ApiObject], ...]:
+        """Kinds that controllers need to hear of, besides those of Kubernetes itself."""
+        kinds = (kind for each in self._controllers for kind in getattr(each, "watches", ()))
+        return tuple(dict.fromkeys(kinds))
 
 
 def _on(pod: Pod, node: str) -> Pod:

@@ -9,6 +9,7 @@ from longshore.engine.attempt import Attempt
 from longshore.engine.decision import Chooser
 from longshore.engine.shapes import shape_key
 from longshore.framework import CycleState, Status
+from longshore.framework.controllers import Controller
 from longshore.framework.points import PodListener
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class EngineHandle:
-    """The `Handle` of one profile's plugins. `chooser` is set when the profile is made of them."""
+    """The `Handle` of one profile's plugins. `chooser` is set when the profile is made of them.
+
+    Plugins that plan for many pods, rather than answer about one, may use what is beyond the protocol.
+    """
 
     chooser: Chooser
 
@@ -30,6 +34,18 @@ class EngineHandle:
 
     def now(self) -> float:
         return self._engine.now
+
+    @property
+    def wall_time(self) -> float:
+        return self._engine.wall_time
+
+    def stopwatch(self) -> float:
+        """Seconds that go on while the engine works, unlike its time."""
+        return self._engine.stopwatch()
+
+    def control(self, controller: Controller) -> None:
+        """Let it hear of all changes, and have its errands run."""
+        self._engine.add_controller(controller)
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> Status | None:
         return self._attempt(pod).filter_with_nominated(state, node)
@@ -56,6 +72,10 @@ class EngineHandle:
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self._engine.activate(pods)
+
+    def hold(self, pods: Iterable[Pod]) -> None:
+        """The plugin's PreEnqueue has changed its mind about these: they are not to be tried now."""
+        self._engine.hold(pods)
 
     def on_pod_change(self, listener: PodListener) -> None:
         self._engine.on_pod_change(listener)

@@ -28,6 +28,7 @@ _FAILED = "ScheduleAttemptFailure"
 _BACKOFF_OVER = "BackoffComplete"
 _TAKEN_EARLY = "PopFromBackoffQ"
 _FORCED = "ForceActivate"
+_HELD = "Held"
 _OVERDUE = ClusterEvent(Resource.WILDCARD, Action.ALL, custom_label="UnschedulableTimeout")
 
 
@@ -178,10 +179,20 @@ class Queue:
             if entry.place is Place.BACKOFF:
                 self._push_active(entry, _FORCED)
             elif entry.cause is not None:
+                if entry.gated_by:
+                    # Those let in together are tried in the order in which they were named.
+                    entry.timestamp = now
                 self._let_in(entry, _FORCED, now=now, at_once=True)
             elif entry in self._flights:
                 forced = ClusterEvent(Resource.WILDCARD, Action.ALL, new=pod, custom_label=_FORCED)
                 self._flights.note(forced)
+
+    def hold(self, pods: Iterable[Pod]) -> None:
+        """Ask again about those of these that are to be tried: who is not let in now is gated."""
+        for pod in pods:
+            entry = self.find(pod)
+            if entry is not None and entry.place in (Place.ACTIVE, Place.BACKOFF):
+                self._gate(entry, _HELD)
 
     def flush(self, *, now: float) -> None:
         """Activate the pods whose backoff is over, and wake those that have been set aside for too long."""
@@ -252,13 +263,8 @@ class Queue:
 
     def _let_in(self, entry: Entry, why: str, *, now: float, at_once: bool = False) -> None:
         """To the active pods, or to those in backoff if it has to sit out some; unless it is gated."""
-        refused = self._profiles.pre_enqueue(entry.pod, entry.gated_by)
-        if refused is not None and refused.code is not Code.SUCCESS:
-            entry.gated_by = refused.plugin
-            entry.rejectors |= {refused.plugin}
-            self._set_aside(entry, why)
+        if self._gate(entry, why):
             return
-        entry.gated_by = ""
         if not entry.attempts:
             entry.added = now
         self._aside.remove(entry)
@@ -270,6 +276,18 @@ class Queue:
             entry.ticket = next(self._tickets)
             self._backoff.push(entry)
             self.observe("backoff", why)
+
+    def _gate(self, entry: Entry, why: str) -> bool:
+        """Whether a PreEnqueue plugin keeps it out."""
+        refused = self._profiles.pre_enqueue(entry.pod, entry.gated_by)
+        if refused is None or refused.code is Code.SUCCESS:
+            entry.gated_by = ""
+            return False
+        entry.ticket = 0
+        entry.gated_by = refused.plugin
+        entry.rejectors |= {refused.plugin}
+        self._set_aside(entry, why)
+        return True
 
     def _push_active(self, entry: Entry, why: str) -> None:
         entry.place = Place.ACTIVE

@@ -22,22 +22,17 @@ from longshore.engine.waiting import (
 )
 from longshore.framework import Code, Status
 from longshore.framework.effects import (
+    ANSWERED,
     Answered,
     Bind,
-    CallExtender,
     Effect,
     Evict,
     Failed,
     Gone,
     Outcome,
-    PatchObject,
-    Run,
     Succeeded,
     Until,
 )
-
-# What the driver answers; all else only informs people.
-_ANSWERED = (Bind, Evict, PatchObject, Run, CallExtender)
 
 
 @dataclass(slots=True)
@@ -115,9 +110,11 @@ class Underway:
         times += [watcher.deadline for watcher in self._watchers]
         return min(times, default=None)
 
-    def tell(self, effect: Effect) -> None:
-        """Ask for something that no cycle waits for."""
-        self.outbox.append(Request(next(self._ids), effect))
+    def ask(self, effect: Effect) -> int:
+        """Ask for something that no cycle waits for; the number of the request."""
+        number = next(self._ids)
+        self.outbox.append(Request(number, effect))
+        return number
 
     def expire(self) -> None:
         """Time has passed: end the waits that are over."""
@@ -176,7 +173,7 @@ class Underway:
                 step = call
         number = next(self._ids)
         self.outbox.append(Request(number, step))
-        if isinstance(step, _ANSWERED):
+        if isinstance(step, ANSWERED):
             self._flights[number] = flight
             return True
         return False

@@ -11,6 +11,7 @@ import msgspec
 
 from longshore.api import Pod, PodCondition
 from longshore.api.meta import ApiObject
+from longshore.api.planner import PlanRequest
 
 # The API server takes no longer note on an event.
 MAX_NOTE = 1024
@@ -84,7 +85,7 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
 
 
 class PatchObject(msgspec.Struct, frozen=True):
-    """Merge `patch` into an object of another kind, such as a PersistentVolume. Answered.
+    """Merge `patch` into an object of another kind, such as a PersistentVolume, or into its status. Answered.
 
     A `resourceVersion` in the patch's metadata makes it a Conflict if the object has changed since.
     """
@@ -93,6 +94,37 @@ class PatchObject(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     patch: dict[str, Any]
+    subresource: Literal["", "status"] = ""
+
+
+class CreateObject(msgspec.Struct, frozen=True):
+    """Create an object of another kind. Answered; Conflict if there is one of this name."""
+
+    kind: type[ApiObject]
+    namespace: str
+    name: str
+    # All but apiVersion, kind and name.
+    body: dict[str, Any]
+
+
+class DeleteObject(msgspec.Struct, frozen=True):
+    """Delete an object of another kind, if it is still the one of this UID. Answered; fine if it is gone."""
+
+    kind: type[ApiObject]
+    namespace: str
+    name: str
+    uid: str
+
+
+class CallPlanner(msgspec.Struct, frozen=True):
+    """Ask a planner service for a plan, for so many seconds at most. Answered with `Answered` or Failed.
+
+    The answer's value is a mapping of names of pods to names of nodes.
+    """
+
+    address: str
+    request: PlanRequest
+    seconds: float
 
 
 class Until(msgspec.Struct, frozen=True):
@@ -126,7 +158,7 @@ class CallExtender(msgspec.Struct, frozen=True):
 
 
 class RecordEvent(msgspec.Struct, frozen=True, gc=False):
-    """Tell people, through an Event of the API server, what happened to the pod."""
+    """Tell people, through an Event of the API server, what happened to the pod, or object of `kind`."""
 
     namespace: str
     name: str
@@ -135,6 +167,8 @@ class RecordEvent(msgspec.Struct, frozen=True, gc=False):
     reason: str
     action: str
     note: str
+    kind: str = "Pod"
+    api_version: str = "v1"
 
     @classmethod
     def of(
@@ -146,7 +180,22 @@ class RecordEvent(msgspec.Struct, frozen=True, gc=False):
         return cls(meta.namespace, meta.name, meta.uid, kind, reason, action, note)
 
 
-Effect = Bind | SetCondition | Nominate | Evict | PatchObject | Until | Run | CallExtender | RecordEvent
+Effect = (
+    Bind
+    | SetCondition
+    | Nominate
+    | Evict
+    | PatchObject
+    | CreateObject
+    | DeleteObject
+    | Until
+    | Run
+    | CallExtender
+    | CallPlanner
+    | RecordEvent
+)
+# What the driver answers; all else only informs people, or is answered by the engine itself.
+ANSWERED = (Bind, Evict, PatchObject, CreateObject, DeleteObject, Run, CallExtender, CallPlanner)
 
 
 class Succeeded(msgspec.Struct, frozen=True, gc=False):

@@ -56,6 +56,11 @@ class Registered:
     # The class, or the plugin itself if it was made of a function.
     thing: Any
 
+    @property
+    def own(self) -> bool:
+        """Longshore's own: it needs no watching."""
+        return str(getattr(self.thing, "__module__", "")).startswith("longshore.")
+
     def __call__(self, args: Any, handle: Handle) -> Plugin:
         if isinstance(self.thing, FunctionPlugin):
             return self.thing

@@ -76,6 +76,11 @@ class EventRecorder:
         self._sequence = 0
         self._failure = ""
 
+    @property
+    def behind(self) -> int:
+        """How many events wait to be written."""
+        return len(self._tasks)
+
     def record(self, happening: Happening) -> None:
         """Have the event written. When far too many wait already, it is dropped and counted."""
         if len(self._tasks) >= _MAX_PENDING:

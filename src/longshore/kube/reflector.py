@@ -62,7 +62,7 @@ class Reflector(Generic[T]):
         self._client = client
         self.resource = resource
         self._on_change = on_change
-        self._on_synced = on_synced
+        self.on_synced = on_synced
         self._path = resource.path(namespace=namespace)
         self._selectors = {
             name: selector
@@ -205,7 +205,7 @@ class Reflector(Generic[T]):
         self.lists += 1
         if not self.synced.is_set():
             self.synced.set()
-            self._on_synced()
+            self.on_synced()
 
     def _put(self, item: T) -> None:
         key = item.key

@@ -15,12 +15,15 @@ from longshore.api import (
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
+    SchedulePlan,
+    ScheduleTrigger,
     Service,
     StatefulSet,
     StorageClass,
     VolumeAttachment,
 )
 from longshore.api.meta import ApiObject
+from longshore.api.podset import GROUP, VERSION
 from longshore.kube.codec import Codec, JsonCodec
 from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
 
@@ -84,3 +87,8 @@ CSI_STORAGE_CAPACITIES = Resource(
 VOLUME_ATTACHMENTS = Resource(
     group=_STORAGE, plural="volumeattachments", codec=JsonCodec(VolumeAttachment), namespaced=False
 )
+
+SCHEDULE_TRIGGERS = Resource(
+    group=GROUP, version=VERSION, plural="scheduletriggers", codec=JsonCodec(ScheduleTrigger)
+)
+SCHEDULE_PLANS = Resource(group=GROUP, version=VERSION, plural="scheduleplans", codec=JsonCodec(SchedulePlan))

@@ -1,9 +1,11 @@
 """The objects of a simulated cluster, and the rules by which an API server changes them.
 
 Every write gives the `Change` that a watch would tell, and every effect of the engine the outcome that an API
-server would answer. It knows no time: when things happen is up to the simulation.
+server would answer. When things happen is up to the simulation: it is asked for the time that new objects
+are stamped with.
 """
 
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, TypeVar
 
@@ -14,6 +16,8 @@ from longshore.api.meta import ApiObject, kind_of
 from longshore.engine import (
     Bind,
     Conflict,
+    CreateObject,
+    DeleteObject,
     Effect,
     Evict,
     Failed,
@@ -35,7 +39,8 @@ _BEFORE_LONG = "2026-01-01T00:00:00Z"
 
 
 class SimulatedCluster:
-    def __init__(self) -> None:
+    def __init__(self, stamp: Callable[[], str | None] = lambda: None) -> None:
+        self._stamp = stamp
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         # Objects of other kinds, by kind and key.
@@ -61,7 +66,8 @@ class SimulatedCluster:
             return self.put_node(thing)
         if isinstance(thing, Pod):
             return self.put_pod(thing)
-        return self._put(self.others.setdefault(kind_of(thing), {}), thing)
+        objects = self.others.setdefault(kind_of(thing), {})
+        return self._put(objects, _of_next_generation(objects.get(thing.key), thing))
 
     def delete(self, thing: ApiObject) -> Change[Any] | None:
         """Delete the object of this kind and name, at once."""
@@ -102,6 +108,10 @@ class SimulatedCluster:
                 return self._evict(effect)
             case PatchObject():
                 return self._patch(effect)
+            case CreateObject():
+                return self._create(effect)
+            case DeleteObject():
+                return self._remove(effect)
             case RecordEvent():
                 self.events.append(effect)
                 return Succeeded(), []
@@ -149,23 +159,64 @@ class SimulatedCluster:
         return Succeeded(), [self.put_pod(leaving)]
 
     def _patch(self, effect: PatchObject) -> tuple[Outcome, Changes]:
-        key = f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
-        old = self.others.get(effect.kind, {}).get(key)
+        key = _key(effect)
+        old = self._objects(effect.kind).get(key)
         if old is None:
             return Gone(f'"{key}" not found'), []
-        wanted = effect.patch.get("metadata", {}).get("resourceVersion")
-        if wanted not in (None, old.metadata.resource_version):
+        wanted = effect.patch.get("metadata", {})
+        if wanted.get("uid") not in (None, old.metadata.uid):
+            return Gone(f'"{key}" has another UID'), []
+        if wanted.get("resourceVersion") not in (None, old.metadata.resource_version):
             return Conflict(f'"{key}" has changed since'), []
         merged = _merged(msgspec.to_builtins(old), effect.patch)
         return Succeeded(), [self.put(msgspec.convert(merged, effect.kind))]
+
+    def _create(self, effect: CreateObject) -> tuple[Outcome, Changes]:
+        if _key(effect) in self._objects(effect.kind):
+            return Conflict(f'"{_key(effect)}" already exists', 409, "AlreadyExists"), []
+        named = {"metadata": {"namespace": effect.namespace, "name": effect.name}}
+        return Succeeded(), [self.put(msgspec.convert(_merged(effect.body, named), effect.kind))]
+
+    def _remove(self, effect: DeleteObject) -> tuple[Outcome, Changes]:
+        old = self._objects(effect.kind).get(_key(effect))
+        if old is None:
+            return Succeeded(), []
+        if effect.uid not in ("", old.metadata.uid):
+            return Conflict(f'"{_key(effect)}" has another UID'), []
+        change = self.delete(old)
+        return Succeeded(), [] if change is None else [change]
+
+    def _objects(self, kind: type[ApiObject]) -> Mapping[str, ApiObject]:
+        return self.pods if kind is Pod else self.nodes if kind is Node else self.others.get(kind, {})
 
     def _put(self, objects: dict[str, _T], new: _T) -> Change[_T]:
         old = objects.get(new.key)
         version = next(self._versions)
         uid = new.metadata.uid or (f"uid-{version}" if old is None else old.metadata.uid)
-        new = _replace(new, metadata=_replace(new.metadata, uid=uid, resource_version=str(version)))
+        created = new.metadata.creation_timestamp or (
+            self._stamp() if old is None else old.metadata.creation_timestamp
+        )
+        new = _replace(
+            new,
+            metadata=_replace(
+                new.metadata, uid=uid, resource_version=str(version), creation_timestamp=created
+            ),
+        )
         objects[new.key] = new
         return Change(old, new)
+
+
+def _of_next_generation(old: ApiObject | None, new: ApiObject) -> ApiObject:
+    """Counted as an API server does: with every change of the spec."""
+    generation = 1
+    if old is not None:
+        changed = getattr(old, "spec", None) != getattr(new, "spec", None)
+        generation = old.metadata.generation + changed
+    return _replace(new, metadata=_replace(new.metadata, generation=generation))
+
+
+def _key(effect: PatchObject | CreateObject | DeleteObject) -> str:
+    return f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
 
 
 def _with_condition(pod: Pod, condition: PodCondition) -> Pod:

@@ -7,7 +7,8 @@ a seed, so every run, and every failing one, can be had again.
 import heapq
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
@@ -15,31 +16,39 @@ import msgspec
 
 from longshore.api import Change, Node, Pod
 from longshore.api.meta import ApiObject
+from longshore.api.planner import PlanRequest
 from longshore.engine import (
     Answered,
     Bind,
     Conflict,
+    CreateObject,
+    DeleteObject,
     Done,
+    Effect,
     Engine,
     Event,
     Evict,
     Failed,
     Outcome,
+    PatchObject,
     Request,
     Run,
     Succeeded,
 )
+from longshore.framework.effects import CallPlanner
 from longshore.sim.asynchronous import run
 from longshore.sim.cluster import SimulatedCluster
 
 _replace = msgspec.structs.replace
+
+Planner = Callable[[PlanRequest], Mapping[str, str]]
 
 # A change as it was seen in a real cluster, and when.
 Recorded = tuple[float, Change[Node] | Change[Pod]]
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """How often binds go wrong, as probabilities, until the time given."""
+    """How often binds, or writes of objects, go wrong, as probabilities, until the time given."""
 
     # It does not land, and the answer says so.
     failed: float = 0.0
@@ -51,15 +60,18 @@ class Faults(msgspec.Struct, frozen=True):
 
 
 _NO_FAULTS = Faults()
+_OBJECT_WRITES = (CreateObject, PatchObject, DeleteObject)
 
 
 class Simulation:
     """Runs an engine against a simulated cluster.
 
     A bind lands `bind_latency` seconds after the engine asked for it; its answer comes `answer_latency`
-    later, and every change is told by the watch `watch_latency` after it happened, in order. A bound pod is
-    Running after `start_time`, and Succeeded `run_time` later; None means never. An evicted pod is gone after
-    `stop_time`. What is to be done for `async def` plugins takes as long as they sleep.
+    later, and every change is told by the watch `watch_latency` after it happened, in order. Other writes
+    land after `write_latency`, and those of objects have faults of their own. A bound pod is Running after
+    `start_time`, and Succeeded `run_time` later; None means never. An evicted pod is gone after `stop_time`.
+    What is to be done for `async def` plugins takes as long as they sleep. `planners` are what answers under
+    an address, after `plan_time`; what they raise is a failure.
     """
 
     def __init__(
@@ -69,24 +81,32 @@ class Simulation:
         bind_latency: float = 0.005,
         answer_latency: float = 0.0,
         watch_latency: float = 0.0,
+        write_latency: float = 0.0,
         start_time: float | None = 1.0,
         run_time: float | None = None,
         stop_time: float = 1.0,
         faults: Faults = _NO_FAULTS,
+        write_faults: Faults = _NO_FAULTS,
+        planners: Mapping[str, Planner] | None = None,
+        plan_time: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.engine = Engine() if engine is None else engine
-        self.cluster = SimulatedCluster()
+        self.cluster = SimulatedCluster(self._wall_clock)
         self.now = 0.0
         # Where the engine has bound pods: the newest bind of each `namespace/name`, also of pods gone since.
         self.bindings: dict[str, str] = {}
         self._bind_latency = bind_latency
         self._answer_latency = answer_latency
         self._watch_latency = watch_latency
+        self._write_latency = write_latency
         self._start_time = start_time
         self._run_time = run_time
         self._stop_time = stop_time
         self._faults = faults
+        self._write_faults = write_faults
+        self._planners = planners or {}
+        self._plan_time = plan_time
         self._random = random.Random(seed)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
@@ -120,6 +140,20 @@ class Simulation:
         for obj in objects:
             self._schedule(at, partial(self._delete, obj))
 
+    def restart(self, engine: Engine, *, order: Callable[[list[ApiObject]], None] | None = None) -> None:
+        """Another engine takes over. It is told what there is, in any `order` that a list can be brought in.
+
+        What the old one has asked for is still done; nobody hears how that ended.
+        """
+        self.engine = engine
+        cluster = self.cluster
+        there: list[ApiObject] = [*cluster.nodes.values(), *cluster.pods.values()]
+        there += [thing for kind in cluster.others.values() for thing in kind.values()]
+        if order is not None:
+            order(there)
+        for thing in there:
+            engine.receive(Change(None, thing), now=self.now)
+
     def run(self, *, until: float = math.inf) -> None:
         """Let time pass, until the time given or until nothing more will happen by itself."""
         while (due := self._next_due()) is not None and due <= until:
@@ -134,6 +168,11 @@ class Simulation:
         if until < math.inf:
             self.now = max(self.now, until)
 
+    def _wall_clock(self) -> str:
+        """In whole seconds, as the API server stamps objects."""
+        now = datetime.fromtimestamp(int(self.now + self.engine.epoch), UTC)
+        return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
     def _next_due(self) -> float | None:
         times = [self.engine.deadline, self._agenda[0][0] if self._agenda else None]
         return min((time for time in times if time is not None), default=None)
@@ -141,14 +180,19 @@ class Simulation:
     def _schedule(self, at: float | None, action: Callable[[], None]) -> None:
         heapq.heappush(self._agenda, (self.now if at is None else at, next(self._order), action))
 
-    def _tell(self, event: Event) -> None:
-        self.engine.receive(event, now=self.now)
+    def _tell(self, engine: Engine, event: Event) -> None:
+        """Unless another engine has taken over since."""
+        if engine is self.engine:
+            engine.receive(event, now=self.now)
+
+    def _tell_after(self, seconds: float, engine: Engine, event: Event) -> None:
+        if seconds:
+            self._schedule(self.now + seconds, partial(self._tell, engine, event))
+        else:
+            self._tell(engine, event)
 
     def _watch(self, event: Event) -> None:
-        if self._watch_latency:
-            self._schedule(self.now + self._watch_latency, partial(self._tell, event))
-        else:
-            self._tell(event)
+        self._tell_after(self._watch_latency, self.engine, event)
 
     def _put(self, obj: ApiObject) -> None:
         self._watch(self.cluster.put(obj))
@@ -170,50 +214,72 @@ class Simulation:
         self._put(new)
 
     def _perform(self, request: Request) -> None:
-        if isinstance(request.effect, Bind):
-            self._schedule(self.now + self._bind_latency, partial(self._bind, request.id, request.effect))
-            return
-        if isinstance(request.effect, Run):
-            self._run(request.id, request.effect)
-            return
-        if isinstance(request.effect, Evict):
-            self._schedule(self.now + self._stop_time, partial(self._stop, request.effect))
-        outcome, changes = self.cluster.perform(request.effect)
-        for change in changes:
-            self._watch(change)
-        self._tell(Done(request.id, outcome))
+        effect, engine = request.effect, self.engine
+        if isinstance(effect, Bind):
+            landing = partial(self._bind, engine, request.id, effect)
+            self._schedule(self.now + self._bind_latency, landing)
+        elif isinstance(effect, Run):
+            self._run(engine, request.id, effect)
+        elif isinstance(effect, CallPlanner):
+            self._ask_planner(engine, request.id, effect)
+        elif self._write_latency:
+            landing = partial(self._write, engine, request)
+            self._schedule(self.now + self._write_latency, landing)
+        else:
+            self._write(engine, request)
 
-    def _run(self, number: int, effect: Run) -> None:
+    def _run(self, engine: Engine, number: int, effect: Run) -> None:
         seconds = 0.0
         try:
             value, seconds = run(effect.awaitable)
             outcome: Outcome = Answered(value)
         except Exception as error:  # a plugin's failure is its pod's alone
             outcome = Failed(repr(error))
-        self._schedule(self.now + seconds, partial(self._tell, Done(number, outcome)))
+        self._schedule(self.now + seconds, partial(self._tell, engine, Done(number, outcome)))
+
+    def _ask_planner(self, engine: Engine, number: int, call: CallPlanner) -> None:
+        planner = self._planners.get(call.address)
+        outcome: Outcome = Failed(f"planner {call.address} is not there")
+        if planner is not None and self._plan_time > call.seconds:
+            outcome = Failed(f"planner {call.address} did not answer within {call.seconds:g} s")
+        elif planner is not None:
+            try:
+                outcome = Answered(planner(call.request))
+            except Exception as error:  # as above
+                outcome = Failed(f"planner {call.address}: {error}")
+        at = self.now + min(self._plan_time, call.seconds)
+        self._schedule(at, partial(self._tell, engine, Done(number, outcome)))
 
     def _stop(self, evicted: Evict) -> None:
         pod = self.cluster.pods.get(f"{evicted.namespace}/{evicted.name}")
         if pod is not None and pod.metadata.uid == evicted.uid:
             self._delete(pod)
 
-    def _bind(self, number: int, bind: Bind) -> None:
-        outcome = self._land(bind)
-        self._schedule(self.now + self._answer_latency, partial(self._tell, Done(number, outcome)))
+    def _write(self, engine: Engine, request: Request) -> None:
+        effect = request.effect
+        if isinstance(effect, Evict):
+            self._schedule(self.now + self._stop_time, partial(self._stop, effect))
+        faults = self._write_faults if isinstance(effect, _OBJECT_WRITES) else _NO_FAULTS
+        outcome = self._land(effect, faults)
+        self._tell_after(self._answer_latency, engine, Done(request.id, outcome))
 
-    def _land(self, bind: Bind) -> Outcome:
-        faults = self._faults if self.now < self._faults.until else _NO_FAULTS
-        luck = self._random.random()
+    def _bind(self, engine: Engine, number: int, bind: Bind) -> None:
+        outcome = self._land(bind, self._faults)
+        self._schedule(self.now + self._answer_latency, partial(self._tell, engine, Done(number, outcome)))
+
+    def _land(self, effect: Effect, faults: Faults) -> Outcome:
+        luck = 1.0 if faults is _NO_FAULTS or self.now >= faults.until else self._random.random()
         if luck < faults.failed:
             return Failed("injected fault: the API server was not reached")
         luck -= faults.failed
         if luck < faults.conflict:
             return Conflict("injected fault: someone else has decided")
         luck -= faults.conflict
-        outcome, changes = self.cluster.perform(bind)
+        outcome, changes = self.cluster.perform(effect)
         for change in changes:
-            self.bindings[change.object.key] = bind.node
-            self._start(change.object)
+            if isinstance(effect, Bind):
+                self.bindings[change.object.key] = effect.node
+                self._start(change.object)
             self._watch(change)
         if isinstance(outcome, Succeeded) and luck < faults.lost:
             return Failed("injected fault: the answer was lost")

@@ -1,1 +1,1 @@
-"""Generated from proto/kubernetes.proto by `make proto`."""
+"""Generated from the files in proto/ by `make proto`."""

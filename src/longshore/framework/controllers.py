@@ -1,0 +1,32 @@
+"""The contract of what acts beside the scheduling of pods: it hears of changes, and asks for effects.
+
+A controller is to the engine what a controller of Kubernetes is to the API server. It opens no socket and
+reads no clock either: what it wants done it writes down as an errand, a generator that yields effects and is
+resumed with the outcome of each.
+"""
+
+from collections.abc import Generator, Iterable
+from typing import Any, Protocol
+
+from longshore.api import Change
+from longshore.framework.effects import Effect, Outcome
+
+# Effects that are not answered, such as an event for people, are followed by Succeeded at once.
+Errand = Generator[Effect, Outcome, None]
+
+
+class Controller(Protocol):
+    """`watches` is optional: kinds of objects that it needs to hear of besides those of Kubernetes itself."""
+
+    def changed(self, change: Change[Any], *, now: float) -> None:
+        """An object of any kind has changed, and the cluster state knows of it. Must be quick."""
+        ...
+
+    @property
+    def deadline(self) -> float | None:
+        """When `advance` is due: at once if that is not in the future, never if None."""
+        ...
+
+    def advance(self, *, now: float) -> Iterable[Errand]:
+        """What is to be done now. Called when it is due, and only when the initial state is complete."""
+        ...
