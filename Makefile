@@ -13,7 +13,7 @@ IMAGE := $(if $(DOCKER_REGISTRY),$(DOCKER_REGISTRY)/)longshore:$(VERSION)
 OUR_IMAGE := sed -e 's|image: longshore:.*|image: $(IMAGE)|'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-decisions bench-scale build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static
+.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-podsets bench-decisions bench-scale build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -51,6 +51,9 @@ bench-throughput: $(VENV)/.dev ## Pods a second beside kube-scheduler's (ARGS="-
 
 bench-static: $(VENV)/.dev ## Pinned pods a second of `longshore static`, beside what the API server takes
 	$(BIN)/python -m bench.static $(ARGS)
+
+bench-podsets: $(VENV)/.dev ## A pod set from its trigger to its last bind, and what held sets cost
+	$(BIN)/python -m bench.podsets $(ARGS)
 
 bench-decisions: $(VENV)/.dev ## Decisions a second in memory, by workload and number of nodes
 	$(BIN)/python -m bench.decisions $(ARGS)

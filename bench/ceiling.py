@@ -1,8 +1,8 @@
 """The most that the API server takes: the writes of a scheduler, by a client that does not think.
 
 One bind and one Scheduled event a pod, over the lean pool, each request written out beforehand; one watch of
-all pods is open and read, but not decoded. A process of its own, as a scheduler is: `bench.throughput` starts
-it with the pods in a file, watches it, and ends it.
+all pods is open and read, but not decoded. A process of its own, as a scheduler is: a contest starts it
+with the pods in a file, watches it, and ends it.
 
     python -m bench.ceiling KUBECONFIG PODS --in-flight 48
 """

@@ -1,4 +1,4 @@
-"""The sides of the throughput benchmark, and one turn of one of them.
+"""The sides of a contest on one API server, and one turn of one of them.
 
 Each side is a process of its own, started for its turn and ended with it: nobody else watches the cluster
 while a side is measured.
@@ -7,7 +7,7 @@ while a side is measured.
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,25 @@ from longshore.dev.component import Component, last_trouble
 from longshore.errors import UserError
 
 KUBE_SCHEDULER = "kube-scheduler"
-LONGSHORE = "longshore"
 CEILING = "ceiling"
 ROOT = Path(__file__).parents[1]
-_SCHEDULER_NAMES = {KUBE_SCHEDULER: "default-scheduler", LONGSHORE: "longshore", CEILING: "nobody"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One that takes part. `program` is its process, given the pods of the turn."""
+
+    name: str
+    # What its pods ask for
+    scheduler_name: str
+    program: Callable[[list[Target]], Component]
+    # The ceiling heeds no constraints, and need not write events.
+    constrained: bool = True
+    events: bool = True
+    # What is done before it starts; and, if its time does not count from the first bind, what sets it going,
+    # with the time of that.
+    prepare: Callable[[], Awaitable[None]] | None = None
+    release: Callable[[], Awaitable[float]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +48,7 @@ class Turn:
     """One side's turn as it was seen; times are of `time.perf_counter`."""
 
     pods: int
+    # Or when it was set going
     first_bind: float
     last_bind: float
     last_event: float
@@ -54,36 +70,42 @@ class Turn:
 
 
 class Contest:
-    """Gives the sides their turns on one cluster. `checkout` is the Longshore that is measured."""
+    """Gives the sides their turns on one cluster.
 
-    def __init__(self, plane: ControlPlane, stage: Stage, *, checkout: Path) -> None:
+    `checkout` is the Longshore that is measured, with the rights of this account of this manifest of it.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        stage: Stage,
+        *,
+        checkout: Path,
+        manifest: str,
+        account: str,
+        namespace: str,
+    ) -> None:
         self._plane = plane
         self._stage = stage
         self._checkout = checkout
-        plane.apply(checkout / "deploy" / "scheduler.yaml")
-        self._kubeconfig = plane.service_account("longshore", namespace="kube-system")
+        plane.apply(checkout / "deploy" / manifest)
+        self._kubeconfig = plane.service_account(account, namespace=namespace)
 
-    async def kube_scheduler(self) -> Turn:
+    def kube_scheduler(self) -> Side:
         scheduler = self._plane.scheduler
         assert scheduler is not None
-        return await self._turn(KUBE_SCHEDULER, lambda _: scheduler)
+        return Side(name=KUBE_SCHEDULER, scheduler_name="default-scheduler", program=lambda _pods: scheduler)
 
-    async def longshore(self) -> Turn:
-        run = [
-            "-m",
-            "longshore",
-            "run",
-            "--no-leader-elect",
-            "--metrics-port=0",
-            "--kubeconfig",
-            str(self._kubeconfig),
-        ]
-        name = ["--scheduler-name", _SCHEDULER_NAMES[LONGSHORE]]
-        return await self._turn(
-            LONGSHORE, lambda _: self._python(LONGSHORE, self._checkout / "src", *run, *name)
+    def longshore(self, *command: str, name: str, scheduler_name: str) -> Side:
+        """A command of Longshore's that schedules the pods of that name."""
+        arguments = ["-m", "longshore", *command, "--kubeconfig", str(self._kubeconfig)]
+        return Side(
+            name=name,
+            scheduler_name=scheduler_name,
+            program=lambda _pods: self._python(name, self._checkout / "src", *arguments),
         )
 
-    async def ceiling(self, in_flight: int, *, events: bool = True) -> Turn:
+    def ceiling(self, in_flight: int, *, events: bool = True) -> Side:
         def client(pods: list[Target]) -> Component:
             file = self._plane.folder / "pods.json"
             file.write_bytes(msgspec.json.encode(pods))
@@ -93,27 +115,23 @@ class Contest:
                 arguments.append("--binds-only")
             return self._python(CEILING, ROOT, "-m", "bench.ceiling", *arguments)
 
-        return await self._turn(CEILING, client, events=events)
+        return Side(name=CEILING, scheduler_name="nobody", program=client, constrained=False, events=events)
 
-    def _python(self, name: str, path: Path, *arguments: str) -> Component:
-        paths = [str(path), os.environ.get("PYTHONPATH", "")]
-        command = [f"PYTHONPATH={os.pathsep.join(filter(None, paths))}", sys.executable, *arguments]
-        return Component(name, Path("/usr/bin/env"), command, folder=self._plane.folder)
-
-    async def _turn(
-        self, side: str, program: Callable[[list[Target]], Component], *, events: bool = True
-    ) -> Turn:
+    async def turn(self, side: Side) -> Turn:
         """Fresh pods, one side that binds them all, what it cost, and the end of both."""
-        made = await self._stage.set_up(_SCHEDULER_NAMES[side])
-        component = program(made)
+        made = await self._stage.set_up(side.scheduler_name)
+        component = side.program(made)
+        if side.prepare is not None:
+            await side.prepare()
         async with Observer(self._stage.client, namespace=NAMESPACE) as observer:
             machine = _Machine(self._plane)
             component.start()
             try:
+                released = None if side.release is None else await side.release()
                 await observer.wait_for(len(made), require_running=component.require_running)
-                first_bind, last_bind = observer.binds[0], observer.binds[-1]
+                first_bind, last_bind = released or observer.binds[0], observer.binds[-1]
                 told, last_event = 0, last_bind
-                if events:
+                if side.events:
                     told, last_event = await self._stage.wait_for_events(last_bind=last_bind)
                 component.require_running()
                 assert component.pid is not None
@@ -122,13 +140,13 @@ class Contest:
             except UserError as error:
                 if component.exit_code is not None:
                     raise  # with the reason
-                raise UserError(f"{side}: {error}; its log: {last_trouble(component.log)}") from error
+                raise UserError(f"{side.name}: {error}; its log: {last_trouble(component.log)}") from error
             finally:
                 component.kill()
-        faults = await self._stage.faults(made, constrained=side != CEILING)
+        faults = await self._stage.faults(made, constrained=side.constrained)
         if len(observer.binds) != len(made) or observer.deleted:
             faults.append(f"{len(observer.binds)} binds and {observer.deleted} deletions were seen")
-        if events and told < len(made):
+        if side.events and told < len(made):
             faults.append(f"{len(made) - told} pods had no event {EVENTS_WITHIN:g} s after the last bind")
         await self._stage.clear()
         return Turn(
@@ -141,6 +159,11 @@ class Contest:
             disturbance=disturbance,
             faults=faults,
         )
+
+    def _python(self, name: str, path: Path, *arguments: str) -> Component:
+        paths = [str(path), os.environ.get("PYTHONPATH", "")]
+        command = [f"PYTHONPATH={os.pathsep.join(filter(None, paths))}", sys.executable, *arguments]
+        return Component(name, Path("/usr/bin/env"), command, folder=self._plane.folder)
 
 
 class _Machine:

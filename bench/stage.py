@@ -1,4 +1,4 @@
-"""The cluster of the throughput benchmark, brought to the same state before every turn.
+"""The cluster of a contest, brought to the same state before every turn.
 
 Each turn begins with empty nodes, fresh pending pods, no events, and an etcd without history: what one side
 leaves behind must not slow down the next.
@@ -9,6 +9,7 @@ import os
 import time
 from base64 import b64encode
 from collections import Counter
+from itertools import cycle
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,7 +17,7 @@ from typing import Self
 import aiohttp
 import msgspec
 from bench.ceiling import Target
-from bench.workloads import MAX_SKEW, PODS_PER_NODE
+from bench.workloads import MAX_SKEW, PINNED, PODS_PER_NODE
 from bench.workloads import pod as pod_object
 
 from longshore.errors import UserError
@@ -100,6 +101,8 @@ class Stage:
         self, kubeconfig: Path, etcd_folder: Path, *, nodes: dict[str, str], pods: int, workload: str
     ) -> None:
         self.pods = pods
+        # The pods' names, the same in every turn, each with a node where it may be put without a thought.
+        self.places = dict(zip((f"pod-{number:05d}" for number in range(pods)), cycle(nodes), strict=False))
         self._nodes = nodes
         self._workload = workload
         self._etcd_folder = etcd_folder
@@ -118,19 +121,17 @@ class Stage:
         await self.client.__aexit__(kind, error, trace)
 
     async def set_up(self, scheduler_name: str) -> list[Target]:
-        """Create the pods; each comes with a node where a client without a thought may put it."""
-        nodes = list(self._nodes)
+        """Create the pods; each comes with its node."""
 
-        async def create(number: int) -> Target:
-            name = f"pod-{number:05d}"
+        async def create(name: str, node: str) -> Target:
             body = pod_object(name, workload=self._workload, scheduler_name=scheduler_name)
             answer = await self._pool.send("POST", _PODS, msgspec.json.encode(body))
             if answer.status != 201:
                 raise UserError(f"{name} was not created: {answer.body.decode()}")
             uid = msgspec.json.decode(answer.body, type=_Made).metadata.uid
-            return Target(NAMESPACE, name, uid, nodes[number % len(nodes)])
+            return Target(NAMESPACE, name, uid, node)
 
-        made = await asyncio.gather(*(create(number) for number in range(self.pods)))
+        made = await asyncio.gather(*(create(name, node) for name, node in self.places.items()))
         await asyncio.sleep(_REST_SECONDS)
         return made
 
@@ -138,6 +139,14 @@ class Stage:
         """Delete the pods and the events, and let etcd forget that they ever were."""
         await self._delete_pods()
         await self._clean_etcd()
+
+    async def wait_for_notes(self, *, within: float) -> None:
+        """Until there are as many events of whatever sort as pods."""
+        until = time.perf_counter() + within
+        while await self._count(_EVENTS) < self.pods:
+            if time.perf_counter() > until:
+                raise UserError(f"fewer events than pods after {within:g} s")
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def wait_for_events(self, *, last_bind: float) -> tuple[int, float]:
         """How many pods have a Scheduled event, and the time when that was so.
@@ -167,6 +176,11 @@ class Stage:
         node, most = per_node.most_common(1)[0]
         if most > PODS_PER_NODE:
             found.append(f"{node} has {most} pods and room for {PODS_PER_NODE}")
+        if self._workload == PINNED:
+            pinned_to = {target.uid: target.node for target in made}
+            astray = sum(pod.spec.node_name != pinned_to.get(pod.metadata.uid) for pod in pods)
+            if astray:
+                found.append(f"{astray} pods are on another node than they were pinned to")
         if constrained and self._workload == "spread":
             per_zone = Counter(dict.fromkeys(self._nodes.values(), 0))
             for pod in pods:

@@ -1,4 +1,4 @@
-"""What is scheduled in the throughput benchmark: one kind of node, and pods that are all alike.
+"""What is scheduled in a contest: one kind of node, and pods that are all alike.
 
 The constraints are those of kube-scheduler's own benchmark, scheduler_perf: a hard spread over zones with
 room for a skew of five, or a preference for nodes without a pod of the same label.
@@ -6,7 +6,13 @@ room for a skew of five, or a preference for nodes without a pod of the same lab
 
 from typing import Any
 
+from longshore.api.podset import POD_SET_LABEL
+
 WORKLOADS = ("basic", "spread", "anti-affinity")
+# Like basic, and each has a node of its own by a label of that node; for the static scheduler alone.
+PINNED = "pinned"
+# Like basic, and all of one pod set.
+POD_SET = "pod-set"
 ZONES = 10
 ZONE = "topology.kubernetes.io/zone"
 MAX_SKEW = 5
@@ -36,4 +42,5 @@ def pod(name: str, *, workload: str, scheduler_name: str) -> dict[str, Any]:
         apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": _LABELS}}
         preferred = [{"weight": 100, "podAffinityTerm": apart}]
         spec["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": _LABELS}, "spec": spec}
+    labels = {**_LABELS, POD_SET_LABEL: POD_SET} if workload == POD_SET else _LABELS
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}

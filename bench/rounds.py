@@ -1,0 +1,48 @@
+"""The rounds of a contest: the best that the API server takes is looked for, then the sides take turns."""
+
+import sys
+from collections.abc import Sequence
+
+from bench.contest import Contest, Side, Turn
+
+from longshore.errors import UserError
+
+_IN_FLIGHT = (16, 48, 96)
+_BINDS_IN_FLIGHT = 48
+
+Turns = dict[str, list[Turn]]
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+async def take_turns(contest: Contest, schedulers: Sequence[Side], rounds: int) -> Turns:
+    """The turns of each scheduler and of the ceiling.
+
+    The order changes with the round, so that no side is always the first.
+    """
+    note("looking for the ceiling")
+    sides = [*schedulers, contest.ceiling(await _best_in_flight(contest))]
+    turns: Turns = {side.name: [] for side in sides}
+    for number in range(rounds):
+        first = number % len(sides)
+        for side in sides[first:] + sides[:first]:
+            turn = await contest.turn(side)
+            turns[side.name].append(turn)
+            note(f"round {number + 1} of {rounds}: {side.name:<14} {turn.rate:6.0f} pods/s")
+    return turns
+
+
+async def _best_in_flight(contest: Contest) -> int:
+    """How many writes in flight suit this API server best. Binds alone come first: they warm it up, too."""
+    rates = {}
+    for limit, events in [(_BINDS_IN_FLIGHT, False), *((limit, True) for limit in _IN_FLIGHT)]:
+        turn = await contest.turn(contest.ceiling(limit, events=events))
+        if turn.faults:
+            raise UserError(f"the ceiling's client: {'; '.join(turn.faults)}")
+        what = "a bind and an event a pod" if events else "binds alone"
+        print(f"ceiling {turn.rate:6.0f} pods/s: {what}, {limit} in flight", flush=True)
+        if events:
+            rates[limit] = turn.rate
+    return max(rates, key=lambda limit: rates[limit])
