@@ -18,8 +18,8 @@ PUBLIC = {
         "NodeUnschedulable PrioritySort SchedulingGates TaintToleration"
     ),
     "longshore.engine": (
-        "Answered Bind Conflict CreateObject DeleteObject Done Effect Engine Event Evict Failed Gone Nominate "
-        "Outcome PatchObject RecordEvent Request Run SetCondition Succeeded"
+        "Answered Bind Conflict CreateObject DeleteObject Done Effect Engine Event Evict Failed Gone "
+        "Nominate Outcome PatchObject RecordEvent Request Run SetCondition Succeeded"
     ),
     "longshore.kube": (
         "NODES PODS ApiError Client Connection ConnectionFailed EventRecorder LeaderElector Patch Pool "

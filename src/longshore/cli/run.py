@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from longshore.cli.plannerflags import planner_options
+
 if TYPE_CHECKING:
+    from longshore.engine.engine import ControllerFactory
     from longshore.framework.configuration import Configuration
     from longshore.framework.timelimit import TimeLimit
 
@@ -50,6 +53,14 @@ if TYPE_CHECKING:
 @click.option("--bind-address", default="", help="Serve them at this address only.  [default: all]")
 @click.option("--tls-cert-file", help="Serve them by HTTPS with this certificate.")
 @click.option("--tls-private-key-file", help="The key of the certificate.")
+@click.option(
+    "--controllers",
+    default="triggers",
+    show_default=True,
+    metavar="LIST",
+    help="Controllers to run beside it, by comma: triggers (quiet times of pod sets); none for nobody.",
+)
+@planner_options
 @click.option("-v", "--verbose", is_flag=True, help="Log every pod.")
 def command(
     *,
@@ -65,21 +76,32 @@ def command(
     bind_address: str,
     tls_cert_file: str | None,
     tls_private_key_file: str | None,
+    controllers: str,
+    planner_fallback: str | None,
+    planner_namespaces: tuple[str, ...],
+    planner_addresses: tuple[str, ...],
+    planner_ca: str | None,
+    planner_certificate: str | None,
+    planner_key: str | None,
     verbose: bool,
 ) -> None:
     """Schedule the pods of a real cluster that ask for this scheduler.
 
-    Stops cleanly on SIGTERM and Ctrl-C: binds under way finish, the lease is released.
+    Without --config it has two profiles: the default one, and podset-planner-scheduler, which holds sets of
+    pods until their trigger fires and binds them by a plan (see docs/podsets.md). Stops cleanly on SIGTERM
+    and Ctrl-C: binds under way finish, the lease is released.
     """
     import structlog
     import uvloop
 
     from longshore.cli import logs
+    from longshore.cli.plannerflags import arguments_of, tls_of
+    from longshore.cli.setups import set_up
     from longshore.engine import Engine
     from longshore.errors import UserError
-    from longshore.framework.setup import set_up
     from longshore.framework.timelimit import TimeLimit
     from longshore.kube.config import Connection, load
+    from longshore.live.plannercalls import PlannerCalls
     from longshore.live.run import schedule
     from longshore.live.vitals import Vitals
     from longshore.serve import Health, Metrics, registry_of, serving
@@ -91,22 +113,34 @@ def command(
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")
     logs.configure(verbose=verbose)
-    setup = set_up(config, plugins=plugins, scheduler_name=scheduler_name or "longshore")
+    planner_args = arguments_of(planner_fallback, planner_namespaces, planner_addresses)
+    if planner_args and config is not None:
+        raise UserError("--planner-… and --config: say it in the file, as arguments of PodSetPlanner")
+    setup = set_up(config, plugins=plugins, scheduler_name=scheduler_name, planner_args=planner_args)
     for warning in setup.warnings:
         structlog.get_logger().warning("configuration", file=config, warning=warning)
     configuration = _overruled(
         setup.configuration,
-        scheduler_name=scheduler_name,
+        scheduler_name=scheduler_name if config is not None else None,
         leader_elect=leader_elect,
         tie_break=tie_break,
         seed=seed,
     )
     limit = TimeLimit(configuration.longshore.plugin_timeout)
-    engine = Engine(configuration, plugins=limit.apply(setup.plugins))
+    foreign = {name: plugin for name, plugin in setup.plugins.items() if not plugin.own}
+    engine = Engine(
+        configuration,
+        plugins={**setup.plugins, **limit.apply(foreign)},
+        controllers=_controllers(controllers),
+        epoch=time.time() - time.monotonic(),
+        stopwatch=time.monotonic,
+    )
     kubeconfig = kubeconfig or configuration.client_connection.kubeconfig or None
     metrics = Metrics(engine)
     engine.observe(metrics)
     tls = tls_from(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
+
+    planners = PlannerCalls(tls_of(planner_ca, planner_certificate, planner_key))
 
     def connect() -> Connection:
         return load(kubeconfig, context=context)
@@ -126,9 +160,21 @@ def command(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await schedule(connect, engine, configuration, stop=stop, attend=attend)
+        await schedule(connect, engine, configuration, stop=stop, attend=attend, planners=planners)
 
     uvloop.run(run())
+
+
+def _controllers(names: str) -> "list[ControllerFactory]":
+    from longshore.errors import UserError
+    from longshore.podset.triggers import TriggerController
+
+    known: dict[str, ControllerFactory] = {"triggers": TriggerController}
+    chosen = [name.strip() for name in names.split(",") if name.strip() not in ("", "none")]
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise UserError(f"no such controller: {', '.join(unknown)}; there are {', '.join(known)}, or none")
+    return [known[name] for name in dict.fromkeys(chosen)]
 
 
 def _stuck(limit: "TimeLimit") -> str:

@@ -150,6 +150,10 @@ class Engine:
             cycles.observer = observer
 
     @property
+    def observer(self) -> Observer:
+        return self._observer
+
+    @property
     def deadline(self) -> float | None:
         """When `advance` is due if no event comes before: at once if not in the future, never if None."""
         underway = self._underway
@@ -368,6 +372,10 @@ class Engine:
 
     def add_controller(self, controller: Controller) -> None:
         self._controllers.append(controller)
+
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        return tuple(self._controllers)
 
     @property
     def watches(self) -> tuple[type[ApiObject], ...]:

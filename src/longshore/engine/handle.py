@@ -7,6 +7,7 @@ from longshore.api import Pod
 from longshore.cluster import ClusterState, OneNode, PodInfo
 from longshore.engine.attempt import Attempt
 from longshore.engine.decision import Chooser
+from longshore.engine.observing import Observer
 from longshore.engine.shapes import shape_key
 from longshore.framework import CycleState, Status
 from longshore.framework.controllers import Controller
@@ -42,6 +43,11 @@ class EngineHandle:
     def stopwatch(self) -> float:
         """Seconds that go on while the engine works, unlike its time."""
         return self._engine.stopwatch()
+
+    @property
+    def observer(self) -> Observer:
+        """To be told what only the plugin knows."""
+        return self._engine.observer
 
     def control(self, controller: Controller) -> None:
         """Let it hear of all changes, and have its errands run."""

@@ -48,6 +48,10 @@ class Observer(Protocol):
         """A pod has come to a place of the queue."""
         ...
 
+    def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None:
+        """So many pods of a set have a node in the plan of this planner."""
+        ...
+
 
 class Unobserved:
     """Nobody wants to know."""
@@ -67,3 +71,5 @@ class Unobserved:
     def preempted(self, victims: int) -> None: ...
 
     def queued(self, place: str, why: str) -> None: ...
+
+    def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None: ...

@@ -21,9 +21,11 @@ from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import ANNOTATED_PODS, NODES, PODS, Resource
 from longshore.kube.writer import Writer
+from longshore.live.custom import CustomMirror
 from longshore.live.effects import Performer
 from longshore.live.extender import ExtenderCalls
-from longshore.live.kinds import NOT_ENDED, OTHERS
+from longshore.live.kinds import CUSTOM, NOT_ENDED, OTHERS
+from longshore.live.plannercalls import PlannerCalls
 from longshore.live.writes import Write
 
 log = structlog.get_logger()
@@ -32,8 +34,8 @@ log = structlog.get_logger()
 _SLICE = 0.005
 _CYCLES_AT_ONCE = 8
 _STOP_SECONDS = 10.0
-# How often to look whether the last write has ended: not every one of them is answered.
-_STOP_POLL = 0.02
+# How often to look whether writes have ended: not every one of them is answered.
+_POLL = 0.02
 
 
 class Driver:
@@ -49,12 +51,18 @@ class Driver:
         *,
         on_event: Callable[[Event, float], None] = lambda _event, _now: None,
         on_write: Callable[[Write, Outcome], None] | None = None,
-        others: Sequence[Resource[Any]] = OTHERS,
+        others: Sequence[Resource[Any]] = (NODES, *OTHERS),
         unable: Collection[type[Effect]] = (),
+        planners: PlannerCalls | None = None,
+        finish_within: float = _STOP_SECONDS,
     ) -> None:
-        """`others`: what is watched besides pods and nodes; `unable`: effects that are left undone."""
+        """`others`: what is watched besides pods; `unable`: effects that are left undone.
+
+        `finish_within`: seconds for the writes under way when it is to stop, and again for events about them.
+        """
         # Asked before decisions and again before each write: whether we hold the lease.
         self.may_bind: Callable[[], bool] = lambda: True
+        self._finish_within = finish_within
         self._engine = engine
         self._inbox: deque[Event] = deque()
         self._wake = asyncio.Event()
@@ -70,18 +78,19 @@ class Driver:
             on_write=on_write,
             may_write=self._holds_lease,
             unable=unable,
+            planners=planners,
         )
-        self._nodes = self._mirror(client, NODES)
         pods = ANNOTATED_PODS if extenders else PODS
         self._pods = self._mirror(client, pods, field_selector=NOT_ENDED)
-        self._reflectors = [self._nodes, self._pods, *(self._mirror(client, each) for each in others)]
+        self._reflectors = [self._pods, *(self._mirror(client, each) for each in others)]
+        self._custom = [CustomMirror(client, self._mirror(client, CUSTOM[kind])) for kind in engine.watches]
 
     def _mirror(self, client: Client, resource: Resource[Any], *, field_selector: str = "") -> Reflector[Any]:
         return Reflector(client, resource, self._put, on_synced=self._wake.set, field_selector=field_selector)
 
     @property
     def synced(self) -> bool:
-        return all(reflector.synced.is_set() for reflector in self._reflectors)
+        return all(each.synced.is_set() for each in self._reflectors) and all(c.settled for c in self._custom)
 
     @property
     def ready(self) -> bool:
@@ -90,7 +99,8 @@ class Driver:
 
     @property
     def reflectors(self) -> Sequence[Reflector[Any]]:
-        return self._reflectors
+        """Those that there is something to mirror for."""
+        return [*self._reflectors, *(each.reflector for each in self._custom if not each.absent)]
 
     @property
     def events_waiting(self) -> int:
@@ -102,7 +112,8 @@ class Driver:
 
     async def run(self, *, until: asyncio.Event) -> None:
         """Schedule until told to stop; then let what is under way end."""
-        reflectors = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
+        mirrors: list[Reflector[Any] | CustomMirror] = [*self._reflectors, *self._custom]
+        reflectors = [asyncio.create_task(mirror.run()) for mirror in mirrors]
         stopped = asyncio.create_task(until.wait())
         loop = asyncio.create_task(self._loop())
         try:
@@ -113,12 +124,12 @@ class Driver:
             if self.may_bind():
                 self._stopping = True
                 self._wake.set()
-                await asyncio.wait([loop], timeout=_STOP_SECONDS)
+                await asyncio.wait([loop], timeout=self._finish_within)
         finally:
             for task in (loop, stopped, *reflectors):
                 task.cancel()
             await asyncio.gather(loop, stopped, *reflectors, return_exceptions=True)
-            await self._performer.finish(within=_STOP_SECONDS)
+            await self._performer.finish(within=self._finish_within)
             log.info("stopped", bound=self._performer.bound)
 
     def nudge(self) -> None:
@@ -136,7 +147,7 @@ class Driver:
             # The engine must know of every bound pod before it gives away room.
             if not self._ready and not self._inbox and self.synced:
                 self._ready = True
-                log.info("ready", nodes=len(self._nodes.store), pods=len(self._pods.store))
+                log.info("ready", nodes=self._engine.cluster.node_count, pods=len(self._pods.store))
             if self._stopping:
                 self._perform(self._engine.advance(now=time.monotonic(), max_cycles=0))
             elif self._may_decide():
@@ -188,8 +199,8 @@ class Driver:
             return
         deadline = self._engine.deadline if self._may_decide() else None
         wait = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if self._stopping:
-            wait = _STOP_POLL
+        if self._stopping or (self._ready and not self._performer.has_room):
+            wait = _POLL
         if wait == 0.0:
             await asyncio.sleep(0)
             return

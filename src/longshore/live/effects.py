@@ -7,23 +7,26 @@ from typing import Any
 
 import structlog
 
-from longshore.engine import Bind, Evict, PatchObject, RecordEvent, Request, Run
+from longshore.engine import Bind, RecordEvent, Request, Run
 from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
-from longshore.framework.effects import CallExtender, Effect, Until
+from longshore.errors import UserError
+from longshore.framework.effects import ANSWERED, CallExtender, CallPlanner, Effect, Until
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
 from longshore.live.extender import ExtenderCalls
+from longshore.live.plannercalls import PlannerCalls, PlannerFailed
 from longshore.live.writes import Write, write
 
 log = structlog.get_logger()
 
 # Decisions wait when this many writes are under way: the API server is the slower of the two.
 MAX_IN_FLIGHT = 256
-# They wait as well when plugins have this much on their hands.
+# They wait as well when so many events have not been written: people should not have to wait for long.
+MAX_EVENTS_BEHIND = 4000
+# And when plugins have this much on their hands.
 MAX_RUNNING = 4096
 # What an `async def` plugin may take: as long as kube-scheduler waits for volumes by default.
 _RUN_SECONDS = 600.0
-_ANSWERED = (Bind, Evict, PatchObject, Run, CallExtender)
 _NOT_LEADING = Failed("this scheduler no longer holds the lease")
 
 
@@ -41,11 +44,13 @@ class Performer:
         on_write: Callable[[Write, Outcome], None] | None = None,
         may_write: Callable[[], bool] = lambda: True,
         unable: Collection[type[Effect]] = (),
+        planners: PlannerCalls | None = None,
     ) -> None:
         self.bound = 0
         self._writer = writer
         self._recorder = recorder
         self._extenders = extenders
+        self._planners = planners or PlannerCalls()
         self._on_done = on_done
         # Called when there is room again after there was none.
         self._on_room = on_room
@@ -61,7 +66,11 @@ class Performer:
 
     @property
     def has_room(self) -> bool:
-        return len(self._writes) < MAX_IN_FLIGHT and len(self._runs) < MAX_RUNNING
+        return (
+            len(self._writes) < MAX_IN_FLIGHT
+            and len(self._runs) < MAX_RUNNING
+            and self._recorder.behind < MAX_EVENTS_BEHIND
+        )
 
     @property
     def writes_in_flight(self) -> int:
@@ -82,6 +91,8 @@ class Performer:
             self._begin(self._runs, request, self._run(effect))
         elif isinstance(effect, CallExtender):
             self._begin(self._writes, request, self._call(effect))
+        elif isinstance(effect, CallPlanner):
+            self._begin(self._runs, request, self._ask(effect))
         elif not isinstance(effect, Until):  # the engine answers that itself
             self._begin(self._writes, request, self._write(effect))
 
@@ -100,7 +111,7 @@ class Performer:
     def _begin(
         self, tasks: set[asyncio.Task[None]], request: Request, deed: Coroutine[Any, Any, Outcome]
     ) -> None:
-        if isinstance(request.effect, _ANSWERED):
+        if isinstance(request.effect, ANSWERED):
             self.answers_due += 1
         task = asyncio.create_task(self._answer(request, deed))
         tasks.add(task)
@@ -120,7 +131,7 @@ class Performer:
             # A fault of ours. The engine waits for an answer, and one pod must not stop the others.
             log.exception("an effect broke", effect=type(effect).__name__)
             outcome = Failed(f"internal error: {error!r}")
-        if isinstance(effect, _ANSWERED):
+        if isinstance(effect, ANSWERED):
             self.answers_due -= 1
             self._on_done(Done(request.id, outcome))
 
@@ -140,6 +151,15 @@ class Performer:
 
     async def _call(self, effect: CallExtender) -> Outcome:
         return await self._extenders.call(effect) if self._may_write() else _NOT_LEADING
+
+    async def _ask(self, effect: CallPlanner) -> Outcome:
+        if not self._may_write():
+            return _NOT_LEADING
+        try:
+            return Answered(await self._planners.call(effect.address, effect.request, timeout=effect.seconds))
+        except (PlannerFailed, UserError) as error:
+            log.warning("no plan came", reason=str(error))
+            return Failed(str(error))
 
     async def _write(self, effect: Write) -> Outcome:
         if not self._may_write():
@@ -165,8 +185,8 @@ def log_write(effect: Write, outcome: Outcome) -> None:
 
 def _happening(event: RecordEvent) -> Happening:
     return Happening(
-        api_version="v1",
-        kind="Pod",
+        api_version=event.api_version,
+        kind=event.kind,
         namespace=event.namespace,
         name=event.name,
         uid=event.uid,

@@ -1,10 +1,18 @@
 """All that a scheduler has to know of a cluster."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from longshore.api.meta import ApiObject
+from longshore.api.podset import SchedulePlan, ScheduleTrigger
 from longshore.kube import resources
 from longshore.kube.resources import Resource
 
+# Kinds that controllers may ask for, brought in by our own CRDs.
+CUSTOM: Mapping[type[ApiObject], Resource[Any]] = {
+    ScheduleTrigger: resources.SCHEDULE_TRIGGERS,
+    SchedulePlan: resources.SCHEDULE_PLANS,
+}
 # Pods that have ended hold no room: to the scheduler they are deleted.
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 # All that kube-scheduler's plugins read besides pods and nodes.

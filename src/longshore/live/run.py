@@ -8,9 +8,10 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -23,9 +24,12 @@ from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.lease import LeaderElector
 from longshore.kube.pool import Pool
 from longshore.kube.recorder import EventRecorder
+from longshore.kube.resources import NODES, Resource
 from longshore.kube.writer import Writer
 from longshore.live.driver import Driver
 from longshore.live.extender import ExtenderCalls
+from longshore.live.kinds import OTHERS
+from longshore.live.plannercalls import PlannerCalls
 from longshore.live.vitals import Vitals
 
 log = structlog.get_logger()
@@ -41,10 +45,13 @@ async def schedule(
     *,
     stop: asyncio.Event,
     attend: Callable[[Vitals], AbstractContextManager[object]] = nullcontext,
+    planners: PlannerCalls | None = None,
+    kinds: Sequence[Resource[Any]] = (NODES, *OTHERS),
 ) -> None:
     """Schedule until `stop` is set. `connect` is called once for each event loop that talks to the server.
 
-    `attend` is entered when there is something to be known about the scheduler, and left at its end.
+    `attend` is entered when there is something to be known about the scheduler, and left at its end. `kinds`
+    are followed besides pods and what the controllers ask for.
     """
     extenders = ExtenderCalls(configuration.extenders)
     connection = connect()
@@ -60,6 +67,8 @@ async def schedule(
             Writer(pool, concurrency=_BINDS_AT_ONCE),
             EventRecorder(Writer(pool, concurrency=_EVENTS_AT_ONCE), controller=engine.scheduler_name),
             extenders,
+            planners=planners,
+            others=kinds,
         )
         election = configuration.leader_election
         vitals = Vitals(driver, lease_name=election.resource_name if election.leader_elect else "", stop=stop)

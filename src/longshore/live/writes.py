@@ -6,22 +6,33 @@ from typing import Any
 
 import structlog
 
-from longshore.api import PersistentVolume, PersistentVolumeClaim, PodCondition
+from longshore.api import PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
 from longshore.api.meta import ApiObject
-from longshore.engine import Bind, Evict, Nominate, PatchObject, SetCondition
+from longshore.api.podset import SchedulePlan, ScheduleTrigger
+from longshore.engine import Bind, CreateObject, DeleteObject, Evict, Nominate, PatchObject, SetCondition
 from longshore.engine.events import Conflict, Failed, Gone, Outcome, Succeeded
 from longshore.kube.errors import ApiError, ConnectionFailed
-from longshore.kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from longshore.kube.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    SCHEDULE_PLANS,
+    SCHEDULE_TRIGGERS,
+    Resource,
+)
 from longshore.kube.writer import Patch, Writer
 
 log = structlog.get_logger()
 
-Write = Bind | SetCondition | Nominate | Evict | PatchObject
+Write = Bind | SetCondition | Nominate | Evict | PatchObject | CreateObject | DeleteObject
 
-# What plugins may patch: the service account has the right to, and no more.
-_PATCHED: Mapping[type[ApiObject], Resource[Any]] = {
+# What plugins and controllers may write: the service account has the right to, and no more.
+_WRITABLE: Mapping[type[ApiObject], Resource[Any]] = {
     PersistentVolume: PERSISTENT_VOLUMES,
     PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIMS,
+    Pod: PODS,
+    SchedulePlan: SCHEDULE_PLANS,
+    ScheduleTrigger: SCHEDULE_TRIGGERS,
 }
 
 
@@ -38,8 +49,8 @@ async def write(writer: Writer, effect: Write) -> Outcome:
             case Evict():
                 await _set_status(writer, effect, effect.condition)
                 await writer.delete(PODS, effect.namespace, effect.name, uid=effect.uid)
-            case PatchObject():
-                return await _patch(writer, effect)
+            case PatchObject() | CreateObject() | DeleteObject():
+                return await _change(writer, effect)
     except (ApiError, ConnectionFailed) as error:
         return Gone(str(error)) if _means_gone(error) else Failed(str(error))
     return Succeeded()
@@ -87,14 +98,25 @@ def _condition(condition: PodCondition, transition: bool) -> dict[str, Any]:
     return body
 
 
-async def _patch(writer: Writer, effect: PatchObject) -> Outcome:
-    resource = _PATCHED.get(effect.kind)
+async def _change(writer: Writer, effect: PatchObject | CreateObject | DeleteObject) -> Outcome:
+    """What another has changed meanwhile, or has created, is a Conflict."""
+    kind, namespace, name = effect.kind.__name__, effect.namespace, effect.name
+    resource = _WRITABLE.get(effect.kind)
     if resource is None:
-        return Failed(f"objects of the kind {effect.kind.__name__} are not for a scheduler to patch")
+        return Failed(f"objects of the kind {kind} are not for a scheduler to write")
     try:
-        await writer.patch(resource, effect.namespace, effect.name, effect.patch)
+        match effect:
+            case PatchObject(patch=patch, subresource=subresource):
+                await writer.patch(resource, namespace, name, patch, subresource=subresource)
+            case CreateObject(body=body):
+                version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+                meta = {**body.get("metadata", {}), "name": name, "namespace": namespace}
+                named = {**body, "apiVersion": version, "kind": kind, "metadata": meta}
+                await writer.create(resource, namespace, named)
+            case DeleteObject(uid=uid):
+                await writer.delete(resource, namespace, name, uid=uid)
     except ApiError as error:
         if error.status == 409:
-            return Conflict(error.message)
+            return Conflict(error.message, error.status, error.reason)
         raise
     return Succeeded()

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from longshore import __version__
 from longshore.engine.entry import Place
+from longshore.podset.plans import PlanController
 from longshore.serve.histogram import Histogram
 from longshore.serve.metrics import MOST_ATTEMPTS, Metrics
 
@@ -83,6 +84,7 @@ class _Collected(Collector):
         yield from _plugins(self._metrics)
         yield from _queue(self._metrics)
         yield from _cluster(self._metrics)
+        yield from _podsets(self._metrics)
         if self._process is not None:
             yield from _process(self._process)
 
@@ -225,6 +227,37 @@ def _cluster(metrics: Metrics) -> Iterator[Metric]:
     build = GaugeMetricFamily("longshore_build_info", "Always 1.", labels=["version"])
     build.add_metric([__version__], 1)
     yield build
+
+
+def _podsets(metrics: Metrics) -> Iterator[Metric]:
+    counts = [each.counts() for each in metrics.engine.controllers if isinstance(each, PlanController)]
+    yield GaugeMetricFamily(
+        "longshore_podset_held_pods",
+        "Pods of sets that wait for their trigger.",
+        sum(each.held_pods for each in counts),
+    )
+    sets = GaugeMetricFamily(
+        "longshore_podset_sets", "Pod sets with pods or a trigger, by its state.", labels=["state"]
+    )
+    sets.add_metric(["held"], sum(each.held_sets for each in counts))
+    sets.add_metric(["released"], sum(each.released_sets for each in counts))
+    yield sets
+    plans = CounterMetricFamily(
+        "longshore_podset_plans",
+        "Plans made: complete, partial if pods were left out, none if all of them were.",
+        labels=["planner", "outcome"],
+    )
+    for labels, number in metrics.plans.copy().items():
+        plans.add_metric(list(labels), number)
+    yield plans
+    durations = HistogramMetricFamily(
+        "longshore_podset_planning_duration_seconds",
+        "Time that a plan took, calls of planner services included.",
+        labels=["planner"],
+    )
+    for planner, histogram in metrics.planning.copy().items():
+        _add(durations, [planner], histogram)
+    yield durations
 
 
 def _process(process: Process) -> Iterator[Metric]:

@@ -16,6 +16,8 @@ from longshore.framework import Code, Status
 from longshore.serve.histogram import Histogram, exponential
 from longshore.serve.sampling import ERROR, SUCCESS, Sampler
 
+# Who planned, if no planner service gave an answer and nobody may stand in.
+NOBODY = "nobody"
 # Pods with more attempts are counted together.
 MOST_ATTEMPTS = 15
 _RESULTS: tuple[Result, ...] = ("scheduled", "unschedulable", "error")
@@ -48,6 +50,9 @@ class Metrics:
         self.permit_waits: dict[str, Histogram] = {}
         self.preemption_attempts = 0
         self.victims = Histogram(exponential(1, 2, 7))
+        # Plans of pod sets: how many, by planner and outcome, and how long each planner took.
+        self.plans: dict[tuple[str, str], int] = {}
+        self.planning: dict[str, Histogram] = {}
         # By place in the queue and by what brought the pod there.
         self.incoming: dict[tuple[str, str], int] = {}
         self._measured: Entry | None = None
@@ -102,3 +107,11 @@ class Metrics:
     def queued(self, place: str, why: str) -> None:
         key = place, why
         self.incoming[key] = self.incoming.get(key, 0) + 1
+
+    def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None:
+        outcome = "complete" if not left_out else "partial" if placed else "none"
+        key = planner or NOBODY, outcome
+        self.plans[key] = self.plans.get(key, 0) + 1
+        durations = self.planning.setdefault(key[0], Histogram(_SECONDS))
+        durations.observe(seconds)
+        durations.tidy()

@@ -1,0 +1,74 @@
+"""`longshore controller`: fire the triggers of pod sets whose quiet time is over, and nothing else."""
+
+import asyncio
+import signal
+import time
+from contextlib import AbstractContextManager
+
+import click
+
+
+@click.command("controller", epilog="Example: longshore controller --kubeconfig ~/.kube/config")
+@click.option(
+    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
+)
+@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@click.option(
+    "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Take the lease before acting."
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=7081,
+    show_default=True,
+    help="Serve /metrics, /healthz, /livez and /readyz here; 0 takes a free port and logs it.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log every write.")
+def command(
+    *, kubeconfig: str | None, context: str | None, leader_elect: bool, metrics_port: int, verbose: bool
+) -> None:
+    """Fire triggers of pod sets whose quiet time is over, and keep their status.
+
+    `longshore run` does this as well, unless told --controllers none: this is for those who want it apart.
+    """
+    import uvloop
+    from msgspec.structs import replace
+
+    from longshore.cli import logs
+    from longshore.engine import Engine
+    from longshore.framework.configuration import LeaderElection, default_configuration
+    from longshore.kube.config import load
+    from longshore.live.run import schedule
+    from longshore.live.vitals import Vitals
+    from longshore.podset.triggers import TriggerController
+    from longshore.serve import Health, Metrics, registry_of, serving
+
+    logs.configure(verbose=verbose)
+    # No pod asks for a scheduler of this name.
+    configuration = replace(
+        default_configuration("longshore.dev/controller"),
+        leader_election=LeaderElection(leader_elect=leader_elect, resource_name="longshore-controller"),
+    )
+    engine = Engine(configuration, controllers=[TriggerController], epoch=time.time() - time.monotonic())
+    metrics = Metrics(engine)
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+
+        def attend(vitals: Vitals) -> AbstractContextManager[int]:
+            health = Health(live=vitals.live, ready=vitals.ready)
+            return serving(registry_of(metrics, vitals), health, port=metrics_port)
+
+        await schedule(
+            lambda: load(kubeconfig, context=context),
+            engine,
+            configuration,
+            stop=stop,
+            attend=attend,
+            kinds=(),
+        )
+
+    uvloop.run(run())

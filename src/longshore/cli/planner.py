@@ -1,0 +1,90 @@
+"""`longshore planner`: plan pod sets for schedulers elsewhere, by gRPC."""
+
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+
+import click
+
+
+@click.command("planner", epilog="Example: longshore planner --listen :7777 --kubeconfig ~/.kube/config")
+@click.option(
+    "--listen",
+    default=":7777",
+    show_default=True,
+    help="Where to serve; port 0 takes a free one.",
+)
+@click.option(
+    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
+)
+@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@click.option("--tls-cert-file", help="Serve by TLS with this certificate.")
+@click.option("--tls-private-key-file", help="The key of the certificate.")
+@click.option("--client-ca-file", help="Hear only callers with a certificate of this authority.")
+@click.option("--debug/--no-debug", default=True, help="Log every plan.  [default: yes]")
+@click.option("--call-timeout", hidden=True, help="Pallet's; callers have their own deadlines.")
+@click.option("--update-worker-period", hidden=True, help="Pallet's; the scheduler keeps the plans.")
+@click.option("--parallelism", "--paralleism", type=int, hidden=True, help="Pallet's; one thread plans.")
+def command(
+    *,
+    listen: str,
+    kubeconfig: str | None,
+    context: str | None,
+    tls_cert_file: str | None,
+    tls_private_key_file: str | None,
+    client_ca_file: str | None,
+    debug: bool,
+    call_timeout: str | None,  # noqa: ARG001 - as their help says
+    update_worker_period: str | None,  # noqa: ARG001
+    parallelism: int | None,  # noqa: ARG001
+) -> None:
+    """Plan pod sets for schedulers elsewhere, by gRPC.
+
+    Serves planner.SchedulePlanner, health and reflection. A scheduler finds it by the label
+    planner.ciena.io/default=enabled of its Service, port 7309; see deploy/planner.yaml.
+    """
+    import uvloop
+
+    from longshore.cli import logs
+    from longshore.engine import Engine
+    from longshore.errors import UserError
+    from longshore.kube.client import Client
+    from longshore.kube.config import load
+    from longshore.live.plannerhost import PlannerHost
+    from longshore.serve.planner import PlannerServer
+    from longshore.serve.plannertls import ServerTLS
+
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")
+    if client_ca_file is not None and tls_cert_file is None:
+        raise UserError("--client-ca-file needs --tls-cert-file: callers show certificates by TLS only")
+    logs.configure(verbose=debug)
+    tls = None
+    if tls_cert_file is not None and tls_private_key_file is not None:
+        ca = None if client_ca_file is None else Path(client_ca_file)
+        tls = ServerTLS(Path(tls_cert_file), Path(tls_private_key_file), ca)
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        async with Client(load(kubeconfig, context=context)) as client:
+            host = PlannerHost(Engine(scheduler_name="planner"), client)
+            async with PlannerServer(host.build, listen=listen, tls=tls) as server:
+                following = asyncio.create_task(host.run())
+                stopped = asyncio.create_task(stop.wait())
+                ready = asyncio.create_task(host.ready())
+                await asyncio.wait([following, stopped, ready], return_when=asyncio.FIRST_COMPLETED)
+                if ready.done():
+                    await server.ready()
+                    await asyncio.wait([following, stopped], return_when=asyncio.FIRST_COMPLETED)
+                for task in (following, ready, stopped):
+                    if task.done():
+                        task.result()
+                    task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await following
+
+    uvloop.run(run())

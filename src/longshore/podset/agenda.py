@@ -1,0 +1,35 @@
+"""When to look at which set again: the earliest time that anybody asked for counts."""
+
+import heapq
+
+# Namespace and name of a set.
+SetKey = tuple[str, str]
+
+
+class Agenda:
+    def __init__(self) -> None:
+        self._times: dict[SetKey, float] = {}
+        # May hold times that are no longer meant.
+        self._heap: list[tuple[float, SetKey]] = []
+
+    def put(self, key: SetKey, at: float) -> None:
+        """Look at it at this time, or earlier if that was asked for before."""
+        known = self._times.get(key)
+        if known is None or at < known:
+            self._times[key] = at
+            heapq.heappush(self._heap, (at, key))
+
+    @property
+    def deadline(self) -> float | None:
+        while self._heap and self._times.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now: float) -> list[SetKey]:
+        """The sets whose time has come; they are taken off the agenda."""
+        found = []
+        while (deadline := self.deadline) is not None and deadline <= now:
+            key = heapq.heappop(self._heap)[1]
+            del self._times[key]
+            found.append(key)
+        return found

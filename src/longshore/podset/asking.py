@@ -1,0 +1,187 @@
+"""A plan for the pods of a set: from its planner services if it has any, else from the planner built in.
+
+What a service answers is checked entry by entry against the engine's own filters. Pods that it leaves out, or
+sends where they cannot go, are planned here, unless that is switched off; whatever went wrong is told.
+"""
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from longshore.api import Pod, Service
+from longshore.api.planner import PlanRequest
+from longshore.api.podset import ScheduleTrigger
+from longshore.cluster import ClusterState, PodInfo
+from longshore.engine.decision import Chooser
+from longshore.engine.failure import PluginFailure
+from longshore.engine.handle import EngineHandle
+from longshore.framework.effects import Answered, CallPlanner, Effect, Outcome
+from longshore.planning import greedy
+from longshore.planning.plan import Assignment, LeftOut, Plan
+from longshore.planning.problem import Problem
+from longshore.planning.verify import checked
+from longshore.podset.planners import Planner, PlannerSettings, planners_of
+from longshore.podset.sets import PodSet
+from longshore.podset.texts import REASON_PLANNER, REASON_UNSCHEDULABLE
+
+T = TypeVar("T")
+
+
+class Imagine(Protocol):
+    """Runs a function while pods are placed as if nothing held them."""
+
+    def __call__(self, work: Callable[[], T]) -> T: ...
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """`barred` is the reason for the conditions of pods left out, if they may not look for a node themselves.
+
+    `trouble` is what was wrong with the planner services, if anything.
+    """
+
+    plan: Plan
+    trouble: str = ""
+    barred: str = ""
+
+
+class Asking:
+    def __init__(self, handle: EngineHandle, settings: PlannerSettings, *, imagine: Imagine) -> None:
+        self._handle = handle
+        self._settings = settings
+        self._imagine = imagine
+
+    def plan(
+        self,
+        podset: PodSet,
+        pods: Sequence[Pod],
+        trigger: ScheduleTrigger,
+        *,
+        kept: Mapping[str, str],
+        refused: Mapping[str, Collection[str]],
+    ) -> Generator[Effect, Outcome, Answer]:
+        """`kept` are nodes that pods had so far, and `refused` nodes that would not do for them; by UID."""
+        cluster = self._handle.cluster
+        nodes = _node_names(cluster) if refused else frozenset()
+        problem = Problem(
+            self._handle.chooser,
+            [PodInfo.of(pod) for pod in pods],
+            objective="Pack" if trigger.spec.objective == "Pack" else "Balance",
+            kept=kept,
+            eligible={uid: nodes.difference(names) for uid, names in refused.items()},
+            all_or_nothing=trigger.spec.all_or_nothing,
+        )
+        budget = trigger.spec.budget_seconds
+        barred = REASON_UNSCHEDULABLE if trigger.spec.all_or_nothing else ""
+        planners = planners_of(podset.name, tuple(cluster.objects(Service)), self._settings)
+        best, troubles = None, []
+        for planner in planners:
+            if not problem.pods:
+                break
+            answer = yield from self._ask(planner, podset, problem)
+            # Time has passed, and some may be gone or have got a node.
+            problem = replace(problem, pods=[i for i in problem.pods if self._waits(podset, i)])
+            found = answer if isinstance(answer, str) else self._checked(planner, problem, answer)
+            if isinstance(found, str):
+                troubles.append(found)
+            elif best is None or _better(found, best):
+                best = found
+        if best is not None and best.left_out:
+            troubles.append(_left_out(best))
+        trouble = "; ".join(troubles)
+        if best is not None and best.complete:
+            return Answer(best, trouble)
+        if planners and self._settings.fallback == "none":
+            return Answer(_without_fallback(problem, best, trouble), trouble, REASON_PLANNER)
+        if best is not None:
+            problem = replace(problem, kept={each.uid: each.node for each in best.assignments})
+        return Answer(self._built_in(problem, budget), trouble, barred)
+
+    def _waits(self, podset: PodSet, info: PodInfo) -> bool:
+        pod = info.pod
+        return pod.metadata.uid in podset.pending and self._handle.cluster.pod(pod.key) is None
+
+    def _built_in(self, problem: Problem, budget: float) -> Plan:
+        def plan() -> Plan:
+            found = greedy.plan(problem, clock=self._handle.stopwatch, budget=budget)
+            if found.complete or not problem.kept:
+                return found
+            # What was kept may be what stands in the way.
+            anew = greedy.plan(
+                replace(problem, kept={}), clock=self._handle.stopwatch, budget=budget - found.seconds
+            )
+            return anew if _better(anew, found) else found
+
+        return self._imagine(plan)
+
+    def _ask(
+        self, planner: Planner, podset: PodSet, problem: Problem
+    ) -> Generator[Effect, Outcome, tuple[Mapping[str, str], float] | str]:
+        """Nodes by name and how long that took, or what went wrong."""
+        began = self._handle.now()
+        first = min(problem.pods, key=lambda info: info.pod.metadata.name)
+        eligible = self._imagine(lambda: _eligible(self._handle.chooser, first))
+        allowed = problem.eligible.get(first.pod.metadata.uid)
+        if allowed is not None:
+            eligible = tuple(name for name in eligible if name in allowed)
+        request = PlanRequest(podset.namespace, podset.name, first.pod.metadata.name, eligible)
+        outcome = yield CallPlanner(planner.address, request, self._settings.call_seconds)
+        if not isinstance(outcome, Answered):
+            return f"planner {planner.name}: {getattr(outcome, 'message', '') or type(outcome).__name__}"
+        return outcome.value, self._handle.now() - began
+
+    def _checked(self, planner: Planner, problem: Problem, answer: tuple[Mapping[str, str], float]) -> Plan:
+        """The answer as far as it holds."""
+        nodes, seconds = answer
+        wanted = [
+            Assignment(info.pod.key, info.pod.metadata.uid, nodes[info.pod.metadata.name])
+            for info in problem.pods
+            if info.pod.metadata.name in nodes
+        ]
+        found = self._imagine(lambda: checked(replace(problem, kept={}), wanted, planner=planner.name))
+        return replace(found, seconds=seconds)
+
+
+def _without_fallback(problem: Problem, best: Plan | None, trouble: str) -> Plan:
+    """Only what a service has placed; of a set that goes as a whole that is nothing, unless it is all."""
+    placed = () if best is None else best.assignments
+    uids = {each.uid for each in placed}
+    left = [info.pod for info in problem.pods if info.pod.metadata.uid not in uids]
+    left_out = tuple(LeftOut(pod.key, pod.metadata.uid, trouble) for pod in left)
+    return replace(best, left_out=left_out) if best is not None else Plan((), left_out, planner="")
+
+
+def _node_names(cluster: ClusterState) -> frozenset[str]:
+    return frozenset(map(cluster.node_name, np.flatnonzero(cluster.known).tolist()))
+
+
+def _eligible(chooser: Chooser, pod: PodInfo) -> tuple[str, ...]:
+    """The names of the nodes that will do for the pod.
+
+    Pallet's own planner gives up on a pod if any of them has a taint, even one that the pod tolerates: those
+    are told of only if there are no others.
+    """
+    cluster = chooser.cluster
+    try:
+        attempt = chooser.attempt(pod)
+        left = attempt.feasible() if attempt.pre_filter() is None else np.zeros(0, np.bool_)
+    except PluginFailure:
+        return ()
+    tainted = cluster.taints.count(
+        lambda taints: any(t.effect in ("NoSchedule", "NoExecute") for t in taints), slice(0, len(left))
+    )
+    untainted = left & (tainted == 0)
+    rows = np.flatnonzero(untainted if untainted.any() else left).tolist()
+    return tuple(sorted(map(cluster.node_name, rows)))
+
+
+def _better(one: Plan, other: Plan) -> bool:
+    return (-len(one.assignments), one.objective) < (-len(other.assignments), other.objective)
+
+
+def _left_out(plan: Plan) -> str:
+    names = ", ".join(each.pod for each in plan.left_out[:3])
+    more = f" and {len(plan.left_out) - 3} more" if len(plan.left_out) > 3 else ""
+    return f"planner {plan.planner}: no valid node for {names}{more} ({plan.left_out[0].reason})"

@@ -1,0 +1,44 @@
+"""Conditions of triggers and plans, as the API server's conventions have them."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from longshore.api.podset import Condition
+
+
+def timestamp(wall: float) -> str:
+    """Seconds since 1970 as RFC 3339, in whole seconds."""
+    return datetime.fromtimestamp(int(wall), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Seconds since 1970 of an RFC 3339 time; None if it is none."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def condition(kind: str, holds: bool, reason: str, message: str = "", *, generation: int = 0) -> Condition:
+    """Without a time: `merged` knows it."""
+    return Condition(kind, "True" if holds else "False", reason, message, observed_generation=generation)
+
+
+def merged(wanted: Iterable[Condition], there: Iterable[Condition], *, wall: float) -> tuple[Condition, ...]:
+    """The wanted ones, each with the time since when its status is what it is."""
+    known = {each.type: each for each in there}
+    return tuple(
+        Condition(
+            each.type,
+            each.status,
+            each.reason,
+            each.message,
+            old.last_transition_time
+            if (old := known.get(each.type)) is not None and old.status == each.status
+            else timestamp(wall),
+            each.observed_generation,
+        )
+        for each in wanted
+    )

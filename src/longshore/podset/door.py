@@ -1,0 +1,100 @@
+"""The door through which pods of a set come into the queue: in the order of the plan, or as a whole.
+
+A pod of a set that goes only as a whole waits in Permit, with its room taken, until all others are there too.
+"""
+
+from collections.abc import Iterable
+
+from longshore.api import Pod
+from longshore.cluster import PodInfo
+from longshore.engine.handle import EngineHandle
+from longshore.podset.arguments import NAME
+from longshore.podset.setplan import SetPlan
+from longshore.podset.texts import BEING_PLANNED
+
+
+class Door:
+    def __init__(self, handle: EngineHandle) -> None:
+        self._handle = handle
+
+    def is_placed(self, pod: Pod) -> bool:
+        """Whether the pod is on a node as far as we know: bound, about to be, or perhaps bound."""
+        return self._handle.cluster.pod(pod.key) is not None
+
+    def promise(self, plan: SetPlan, pods: Iterable[Pod], nodes: dict[str, str]) -> None:
+        """Keep the room of pods that were just planned until they are tried; nodes by name.
+
+        Pods that are to be spread would look uneven: each is judged beside those promised to the same node,
+        but not beside those promised to others. They do without.
+        """
+        pods = list(pods)
+        if any(pod.spec.topology_spread_constraints for pod in pods):
+            return
+        for pod in pods:
+            node = nodes.get(pod.metadata.name)
+            if node is not None and not self.is_placed(pod):
+                self._handle.cluster.nominations.add(PodInfo.of(pod), node)
+
+    def let_in(self, plan: SetPlan) -> None:
+        """The pods that are ready may be tried."""
+        pods = [pod for uid in plan.ready if (pod := plan.podset.pending.get(uid)) is not None]
+        plan.going |= plan.ready
+        plan.ready.clear()
+        order = {name: number for number, name in enumerate(plan.entries)}
+        pods.sort(key=lambda pod: (order.get(pod.metadata.name, len(order)), pod.metadata.name))
+        self._handle.activate(pods)
+
+    def close(self, plan: SetPlan, pods: Iterable[Pod], why: str) -> None:
+        """The pods may not go after all, unless their bind is under way."""
+        pods = list(pods)
+        for pod in pods:
+            uid = pod.metadata.uid
+            self._handle.cluster.nominations.remove(uid)
+            plan.ready.discard(uid)
+            waits = uid in plan.gathered or uid in plan.admitted
+            if waits or not self.is_placed(pod):
+                plan.going.discard(uid)
+            plan.gathered.discard(uid)
+            plan.admitted.pop(uid, None)
+            if waits:
+                self._handle.reject(uid, NAME, why)
+        self._handle.hold(pods)
+
+    def take_back(self, plan: SetPlan) -> None:
+        """Plan the set anew, as a whole, but for pods that are bound or being bound."""
+        plan.barred.clear()
+        waiting = list(plan.waiting())
+        self.close(plan, waiting, BEING_PLANNED)
+        for pod in waiting:
+            if not self.is_placed(pod):
+                plan.missing.add(pod.metadata.uid)
+                plan.unplanned.add(pod.metadata.uid)
+
+    def arrived(self, plan: SetPlan, pod: Pod) -> bool:
+        """The pod has its planned node. Whether it may be bound at once."""
+        uid = pod.metadata.uid
+        plan.missing.discard(uid)
+        if plan.all_or_nothing and plan.missing:
+            plan.gathered.add(uid)
+            return False
+        self.open_if_all_are_here(plan)
+        return True
+
+    def open_if_all_are_here(self, plan: SetPlan) -> None:
+        if plan.gathered and not plan.missing:
+            gathered, plan.gathered = sorted(plan.gathered), set()
+            for uid in gathered:
+                self._handle.allow(uid, NAME)
+
+    def admit(self, plan: SetPlan, uids: Iterable[str]) -> None:
+        """Entries of pods that found a node by themselves are stored: they may be bound."""
+        late = []
+        for uid in uids:
+            plan.admitted.pop(uid, None)
+            plan.left_out.pop(uid, None)
+            self._handle.allow(uid, NAME)
+            pod = plan.podset.pending.get(uid)
+            if pod is not None and not self.is_placed(pod):
+                late.append(pod)
+        # It has waited for too long, and is to be tried again on the node that is stored for it.
+        self._handle.activate(late)

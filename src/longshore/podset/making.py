@@ -1,0 +1,301 @@
+"""How the plan of a set is made and stored, and what follows from it; each is an errand.
+
+The plan is stored before any pod is bound by it, so whoever takes over after a crash goes on with the same
+one.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Protocol
+
+from longshore.api import Pod
+from longshore.engine.handle import EngineHandle
+from longshore.engine.telling import EVENT_FAILED_SCHEDULING
+from longshore.framework.controllers import Errand
+from longshore.framework.effects import (
+    Conflict,
+    Effect,
+    Outcome,
+    PatchObject,
+    RecordEvent,
+    SetCondition,
+    Succeeded,
+)
+from longshore.planning.plan import LeftOut, Plan
+from longshore.podset.agenda import SetKey
+from longshore.podset.asking import Answer, Asking
+from longshore.podset.door import Door
+from longshore.podset.planstatus import PlanStatus
+from longshore.podset.setplan import GATE, Barred, SetPlan
+from longshore.podset.storing import store
+from longshore.podset.texts import (
+    GATED,
+    REASON_GATES,
+    REASON_PLANNER,
+    REASON_UNSCHEDULABLE,
+    REASON_WAITING,
+    is_told,
+    waiting_condition,
+    why_held,
+)
+
+# Seconds: between two writes of a plan that only shrinks, or of its status; until a failed write is repeated.
+BETWEEN_WRITES = 1.0
+RETRY = 1.0
+# When planner services are asked again that have failed, if nothing changes before.
+_ASK_AGAIN = 10.0
+# A set that does not fit is planned again when something changes, but then rests so many times as long as
+# the planning took.
+_REST = 20.0
+
+
+class Look(Protocol):
+    def __call__(self, plan: SetPlan, *, after: float = 0.0) -> None:
+        """Look at the set again after so many seconds."""
+        ...
+
+
+class Making:
+    def __init__(self, handle: EngineHandle, asking: Asking, door: Door, look: Look) -> None:
+        self._handle = handle
+        self._asking = asking
+        self._door = door
+        self._look = look
+        # Sets with barred pods: what happens in the cluster may help them.
+        self.stuck: dict[SetKey, SetPlan] = {}
+
+    # The plan.
+
+    def make(self, plan: SetPlan, status: PlanStatus) -> Errand:
+        """Plan what has no entry yet, store it together with what found a node by itself, let all go."""
+        done = False
+        try:
+            done = yield from self._make(plan, status)
+        finally:
+            plan.under_way = False
+            self._look(plan, after=0.0 if done and plan.needs_planning else BETWEEN_WRITES)
+
+    def _make(self, plan: SetPlan, status: PlanStatus) -> Generator[Effect, Outcome, bool]:
+        if plan.all_or_nothing and plan.unplanned:
+            self._door.take_back(plan)
+        pods = self._to_plan(plan)
+        answer = None
+        if pods:
+            answer = yield from self._answer(plan, pods)
+            # Some may have been planned by hand meanwhile, or be held again.
+            pods = [pod for pod in pods if pod.metadata.uid in plan.unplanned]
+            status.made(answer)
+            made = answer.plan
+            self._handle.observer.planned(
+                made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
+            )
+        admitted = dict(plan.admitted)
+        waiting = {pod.metadata.uid for pod in pods}
+        assignments = () if answer is None else answer.plan.assignments
+        planned = {each.pod.partition("/")[2]: each.node for each in assignments if each.uid in waiting}
+        self._door.promise(plan, pods, planned)
+        entries = plan.revised(
+            {**planned, **dict(admitted.values())}, without={pod.metadata.name for pod in pods}
+        )
+        if entries != plan.entries and not (yield from self._store(plan, entries, status)):
+            return False
+        if answer is not None:
+            self._sort_out(plan, pods, answer)
+        self._door.admit(plan, [uid for uid in admitted if uid in plan.admitted])
+        self._door.let_in(plan)
+        if answer is not None and pods:
+            yield from status.tell(answer)
+        return bool(pods or admitted)
+
+    def _to_plan(self, plan: SetPlan) -> list[Pod]:
+        """Not those that may have been bound: that is for the watch to tell."""
+        if not plan.released:
+            return []
+        pods = [plan.podset.pending[uid] for uid in sorted(plan.unplanned)]
+        found = [pod for pod in pods if not self._door.is_placed(pod)]
+        for pod in found:
+            self._handle.cluster.nominations.remove(pod.metadata.uid)
+        return found
+
+    def _answer(self, plan: SetPlan, pods: list[Pod]) -> Generator[Effect, Outcome, Answer]:
+        podset, trigger = plan.podset, plan.podset.trigger
+        gated = next((pod for pod in podset.pending.values() if _is_shut(plan, pod)), None)
+        if trigger is None or (trigger.spec.all_or_nothing and gated is not None):
+            return _none_go(pods, gated)
+        uids = {pod.metadata.uid for pod in pods}
+        return (
+            yield from self._asking.plan(
+                podset,
+                pods,
+                trigger,
+                kept={pod.metadata.uid: node for pod in pods if (node := plan.entry(pod)) is not None},
+                refused={uid: nodes for uid, nodes in plan.refused.items() if uid in uids},
+            )
+        )
+
+    def _sort_out(self, plan: SetPlan, pods: list[Pod], answer: Answer) -> None:
+        """The plan is stored: what becomes of each pod."""
+        now = self._handle.now()
+        left_out = {each.uid: each.reason for each in answer.plan.left_out}
+        for pod in pods:
+            uid = pod.metadata.uid
+            # Not if the watch has told of the stored plan before, or of something else.
+            if uid not in plan.unplanned or (uid not in left_out and plan.entry(pod) is None):
+                continue
+            plan.unplanned.discard(uid)
+            if uid not in left_out:
+                self.make_ready(plan, pod)
+                continue
+            plan.refused.pop(uid, None)
+            if answer.barred or pod.spec.scheduling_gates:
+                plan.barred[uid] = Barred(answer.barred or REASON_UNSCHEDULABLE, left_out[uid])
+                self.tell_if_news(plan, pod)
+            else:
+                plan.left_out[uid] = left_out[uid]
+                plan.ready.add(uid)
+        if plan.barred:
+            self.stuck[plan.podset.key] = plan
+            plan.not_before = now + max(RETRY, _REST * answer.plan.seconds)
+            if answer.barred == REASON_PLANNER:
+                plan.retry_at = now + _ASK_AGAIN
+                self._look(plan, after=_ASK_AGAIN)
+
+    def try_again(self, plan: SetPlan) -> None:
+        """Something has changed, or the time has come: plan the barred pods anew."""
+        plan.retry_at = None
+        plan.unplanned |= plan.barred.keys()
+        plan.barred.clear()
+        self.stuck.pop(plan.podset.key, None)
+
+    def make_ready(self, plan: SetPlan, pod: Pod) -> None:
+        """The pod has its entry: it may go, as soon as it has no gate."""
+        uid = pod.metadata.uid
+        if not pod.spec.scheduling_gates:
+            if uid not in plan.going:
+                plan.ready.add(uid)
+        elif uid not in plan.opening:
+            plan.closed.add(uid)
+
+    def _store(
+        self, plan: SetPlan, entries: dict[str, str], status: PlanStatus
+    ) -> Generator[Effect, Outcome, bool]:
+        if not entries and plan.podset.plan is None:
+            # Stored by us a moment ago: the watch will tell what is to be deleted.
+            return False
+        before = _version(plan)
+        plan.writing = entries
+        outcome = yield from store(plan, entries)
+        plan.writing = None
+        # The watch outranks an answer that it came to nothing.
+        if isinstance(outcome, Succeeded) or plan.entries == entries:
+            plan.wrote(entries, now=self._handle.now())
+            if plan.watch_due is not None:
+                self._look(plan, after=plan.watch_due - self._handle.now())
+            return True
+        if isinstance(outcome, Conflict):
+            # If it is known how someone else has changed it, nothing is to be waited for.
+            self._look(plan, after=0.0 if _version(plan) != before else RETRY)
+        else:
+            yield from status.not_stored(getattr(outcome, "message", ""))
+            self._look(plan, after=RETRY)
+        return False
+
+    def correct(self, plan: SetPlan, status: PlanStatus) -> Errand:
+        """Pods have gone, or are elsewhere than the plan says, or have come that their entries awaited."""
+        try:
+            plan.outdated = False
+            entries = plan.revised(without=_refused(plan))
+            if entries != plan.entries or not plan.is_adopted(entries):
+                plan.outdated = not (yield from self._store(plan, entries, status))
+        finally:
+            plan.under_way = False
+            self._look(plan, after=0.0 if plan.needs_planning else BETWEEN_WRITES)
+
+    # What follows from it.
+
+    def write_status(self, plan: SetPlan, status: PlanStatus) -> Errand:
+        try:
+            plan.status_written = self._handle.now()
+            yield from status.write(plan, wall=self._handle.wall_time)
+        finally:
+            plan.under_way = False
+            self._look(plan, after=0.0 if plan.needs_planning else BETWEEN_WRITES)
+
+    def open_gates(self, plan: SetPlan) -> Iterator[Errand]:
+        """Of pods that are in the stored plan."""
+        closed, plan.closed = sorted(plan.closed), set()
+        plan.opening.update(closed)
+        return (self._open_gate(plan, plan.podset.pending[uid]) for uid in closed)
+
+    def _open_gate(self, plan: SetPlan, pod: Pod) -> Errand:
+        meta = pod.metadata
+        patch = {"metadata": {"uid": meta.uid}, "spec": {"schedulingGates": None}}
+        outcome = yield PatchObject(Pod, meta.namespace, meta.name, patch)
+        plan.opening.discard(meta.uid)
+        if not isinstance(outcome, Succeeded) and meta.uid in plan.podset.pending:
+            plan.closed.add(meta.uid)
+            self._look(plan, after=RETRY)
+
+    def tell_if_news(self, plan: SetPlan, pod: Pod) -> None:
+        """Pods with a gate are told by the API server why they wait."""
+        word = word_about(plan, pod)
+        if word is not None and not pod.spec.scheduling_gates and not is_told(pod, *word):
+            plan.untold.add(pod.metadata.uid)
+        else:
+            plan.untold.discard(pod.metadata.uid)
+
+    def tell(self, plan: SetPlan) -> Errand:
+        untold, plan.untold = sorted(plan.untold), set()
+        for uid in untold:
+            pod = plan.podset.pending.get(uid)
+            word = None if pod is None else word_about(plan, pod)
+            if pod is None or word is None:
+                continue
+            if word.reason == REASON_WAITING:
+                yield RecordEvent.of(
+                    pod, kind="Normal", reason=REASON_WAITING, action="Scheduling", note=word.message
+                )
+            else:
+                yield RecordEvent.of(
+                    pod,
+                    kind="Warning",
+                    reason=EVENT_FAILED_SCHEDULING,
+                    action="Scheduling",
+                    note=word.message,
+                )
+            yield SetCondition.of(pod, waiting_condition(pod, *word))
+
+
+def word_about(plan: SetPlan, pod: Pod) -> Barred | None:
+    """Why the pod is not tried, if it is up to us to say so."""
+    if not plan.released:
+        return Barred(REASON_WAITING, why_held(plan.podset))
+    return plan.barred.get(pod.metadata.uid)
+
+
+def _is_shut(plan: SetPlan, pod: Pod) -> bool:
+    """Held by somebody else."""
+    return plan.is_for_us(pod) and not plan.is_ours(pod)
+
+
+def _none_go(pods: list[Pod], gated: Pod | None) -> Answer:
+    why = ""
+    if gated is not None:
+        gate = next(gate.name for gate in gated.spec.scheduling_gates if gate.name != GATE)
+        why = GATED.format(pod=gated.metadata.name, gate=gate)
+    left_out = tuple(LeftOut(pod.key, pod.metadata.uid, why) for pod in pods)
+    return Answer(Plan((), left_out), barred=REASON_GATES)
+
+
+def _refused(plan: SetPlan) -> set[str]:
+    """Names of pods whose entries turned out to be wrong."""
+    pending = plan.podset.pending
+    return {
+        pending[uid].metadata.name
+        for uid, nodes in plan.refused.items()
+        if uid in pending and plan.entries.get(pending[uid].metadata.name) in nodes
+    }
+
+
+def _version(plan: SetPlan) -> str:
+    stored = plan.podset.plan
+    return "" if stored is None else stored.metadata.resource_version

@@ -1,0 +1,252 @@
+"""Keeps the plans: holds the pods of a set, has the set planned when its trigger fires, and lets its pods go.
+
+It hears of everything that happens to sets, notes for each pod how far it has come, and looks at a set when
+there is something to be done about it; while nothing happens it costs nothing.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from longshore.api import Change, Node, Pod
+from longshore.api.podset import POD_SET_LABEL, SchedulePlan, ScheduleTrigger
+from longshore.engine.clusterevents import node_events
+from longshore.engine.handle import EngineHandle
+from longshore.framework.controllers import Errand
+from longshore.podset.agenda import Agenda, SetKey
+from longshore.podset.asking import Asking
+from longshore.podset.door import Door
+from longshore.podset.making import BETWEEN_WRITES, Making
+from longshore.podset.planners import PlannerSettings
+from longshore.podset.planstatus import PlanStatus
+from longshore.podset.setplan import GATE, SetPlan
+from longshore.podset.sets import PodSet, Sets
+from longshore.podset.texts import BEING_PLANNED, why_held
+
+__all__ = ["GATE", "PlanController"]
+
+T = TypeVar("T")
+
+
+class Counts(NamedTuple):
+    held_pods: int
+    held_sets: int
+    released_sets: int
+
+
+class PlanController:
+    """A `Controller`, made by the plugin PodSetPlanner of a profile for the pods of that profile."""
+
+    watches = (ScheduleTrigger, SchedulePlan)
+
+    def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
+        self._handle = handle
+        self._door = Door(handle)
+        asking = Asking(handle, settings, imagine=self._imagine)
+        self._making = Making(handle, asking, self._door, self._look)
+        self._sets = Sets()
+        self._plans: dict[SetKey, SetPlan] = {}
+        self._statuses: dict[SetKey, PlanStatus] = {}
+        self._agenda = Agenda()
+        # A plan is being made: pods are placed as if nothing held them.
+        self.imagining = False
+
+    # What the plugin asks.
+
+    def why_waits(self, pod: Pod) -> str:
+        """Why the pod is not to be tried now; empty if it is."""
+        podset = self._sets.of(pod)
+        if podset is None:
+            podset = PodSet(pod.metadata.namespace, pod.metadata.labels[POD_SET_LABEL])
+        if not podset.released:
+            return why_held(podset)
+        plan, uid = self._plan_of(pod), pod.metadata.uid
+        if plan is None or uid not in plan.going:
+            barred = None if plan is None else plan.barred.get(uid)
+            return BEING_PLANNED if barred is None else barred.message
+        return ""
+
+    def planned_node(self, pod: Pod) -> str | None:
+        plan = self._plan_of(pod)
+        return None if plan is None else plan.entry(pod)
+
+    def refute(self, pod: Pod, node: str) -> None:
+        """The planned node will not do."""
+        plan, uid = self._plan_of(pod), pod.metadata.uid
+        if plan is not None:
+            plan.refused.setdefault(uid, set()).add(node)
+            plan.going.discard(uid)
+            plan.unplanned.add(uid)
+            self._statuses[plan.podset.key].refuted(pod.metadata.name, node)
+            self._handle.cluster.nominations.remove(uid)
+            self._look(plan)
+
+    def permits(self, pod: Pod, node: str) -> bool:
+        """Whether the pod may be bound at once; if not, it waits for others, or until that is stored."""
+        plan = self._plan_of(pod)
+        if plan is None:
+            return True
+        if plan.entry(pod) == node:
+            return self._door.arrived(plan, pod)
+        plan.admitted[pod.metadata.uid] = (pod.metadata.name, node)
+        self._look(plan)
+        return False
+
+    # What others count, from any thread.
+
+    def counts(self) -> Counts:
+        podsets = [plan.podset for plan in self._plans.copy().values()]
+        held = [each for each in podsets if not each.released]
+        return Counts(sum(len(each.pending) for each in held), len(held), len(podsets) - len(held))
+
+    # What the engine tells.
+
+    @property
+    def deadline(self) -> float | None:
+        return self._agenda.deadline
+
+    def changed(self, change: Change[Any], *, now: float) -> None:
+        for podset in self._sets.changed(change):
+            plan = self._plans.get(podset.key) or self._begin(podset, now=now)
+            match change.object:
+                case Pod() as pod:
+                    self._pod_changed(plan, pod, now=now)
+                case ScheduleTrigger() if plan.meaning != _meaning(podset):
+                    self._look_at_all(plan, now=now)
+                case SchedulePlan():
+                    plan.outdated = True
+                    self._look(plan)
+                    if plan.told(now=now):
+                        self._look_at_all(plan, now=now)
+        if self._making.stuck and _may_help(change):
+            for plan in self._making.stuck.values():
+                self._retry(plan, now=now)
+
+    def advance(self, *, now: float) -> Iterable[Errand]:
+        for key in self._agenda.due(now):
+            plan = self._plans.get(key)
+            if plan is not None:
+                yield from self._do(plan, now=now)
+
+    def _do(self, plan: SetPlan, *, now: float) -> Iterable[Errand]:
+        making, status = self._making, self._statuses[plan.podset.key]
+        if plan.told(now=now):
+            self._look_at_all(plan, now=now)
+        if plan.untold:
+            yield making.tell(plan)
+        yield from making.open_gates(plan)
+        if plan.ready:
+            self._door.let_in(plan)
+        if plan.under_way:
+            return
+        if plan.retry_at is not None and plan.retry_at <= now:
+            making.try_again(plan)
+        if plan.needs_planning:
+            plan.under_way = True
+            yield making.make(plan, status)
+        elif plan.outdated:
+            plan.under_way = True
+            yield making.correct(plan, status)
+        elif status.is_outdated(plan):
+            if now < plan.status_written + BETWEEN_WRITES:
+                self._look(plan, after=plan.status_written + BETWEEN_WRITES - now)
+            else:
+                plan.under_way = True
+                yield making.write_status(plan, status)
+        elif plan.podset.is_empty:
+            del self._plans[plan.podset.key], self._statuses[plan.podset.key]
+            self._sets.forget_if_empty(plan.podset)
+
+    # Which pods need what.
+
+    def _begin(self, podset: PodSet, *, now: float) -> SetPlan:
+        plan = SetPlan(podset, self._handle.chooser.profile.scheduler_name)
+        self._plans[podset.key] = plan
+        self._statuses[podset.key] = PlanStatus(podset)
+        plan.told(now=now)
+        return plan
+
+    def _pod_changed(self, plan: SetPlan, pod: Pod, *, now: float) -> None:
+        podset, uid, name = plan.podset, pod.metadata.uid, pod.metadata.name
+        if uid in podset.pending:
+            self._sort(plan, podset.pending[uid])
+            if plan.awaits(name):
+                plan.outdated = True
+            self._look(plan)
+            return
+        if uid not in podset.bound:
+            plan.gone.add(name)
+            self._door.close(plan, [pod], BEING_PLANNED)
+            if plan.barred:
+                # The others may fit without it.
+                self._retry(plan, now=now)
+        plan.forget(uid)
+        self._door.open_if_all_are_here(plan)
+        bound = podset.bound.get(uid)
+        if plan.entries.get(name) != (None if bound is None else bound.spec.node_name):
+            plan.outdated = True
+        self._look(plan, after=BETWEEN_WRITES)
+
+    def _look_at_all(self, plan: SetPlan, *, now: float) -> None:
+        """The trigger means something else, or someone has changed the plan."""
+        podset = plan.podset
+        plan.meaning, plan.released = _meaning(podset), podset.released
+        plan.begin_anew()
+        waiting = list(plan.waiting())
+        self._door.close(plan, waiting, BEING_PLANNED if plan.released else why_held(podset))
+        for pod in waiting:
+            self._sort(plan, pod)
+        plan.outdated = True
+        self._look(plan)
+
+    def _sort(self, plan: SetPlan, pod: Pod) -> None:
+        """Note what is to be done about a pod without a node."""
+        uid = pod.metadata.uid
+        if not plan.is_ours(pod):
+            return
+        if plan.released and plan.all_or_nothing and not self._door.is_placed(pod):
+            plan.missing.add(uid)
+        if not plan.released or uid in plan.barred:
+            self._making.tell_if_news(plan, pod)
+        elif plan.entry(pod) is not None:
+            plan.left_out.pop(uid, None)
+            self._making.make_ready(plan, pod)
+        elif uid not in plan.left_out and uid not in plan.admitted:
+            plan.unplanned.add(uid)
+
+    def _retry(self, plan: SetPlan, *, now: float) -> None:
+        """Something has happened that may help the barred pods."""
+        plan.retry_at = max(now, plan.not_before)
+        self._agenda.put(plan.podset.key, plan.retry_at)
+
+    def _imagine(self, work: Callable[[], T]) -> T:
+        self.imagining = True
+        try:
+            return work()
+        finally:
+            self.imagining = False
+
+    def _plan_of(self, pod: Pod) -> SetPlan | None:
+        return self._plans.get((pod.metadata.namespace, pod.metadata.labels.get(POD_SET_LABEL, "")))
+
+    def _look(self, plan: SetPlan, *, after: float = 0.0) -> None:
+        self._agenda.put(plan.podset.key, self._handle.now() + after)
+
+
+def _meaning(podset: PodSet) -> object:
+    """What of its triggers matters to the pods of a set."""
+    trigger = podset.trigger
+    if podset.released and trigger is not None:
+        return trigger.spec.all_or_nothing, trigger.spec.objective
+    return why_held(podset)
+
+
+def _may_help(change: Change[Any]) -> bool:
+    """Whether there may be room, or whatever else was missing, where there was none before."""
+    match change:
+        case Change(None | Node() as old, None | Node() as new):
+            return any(True for _ in node_events(old, new))
+        case Change(None | Pod() as old, None | Pod() as new):
+            had = old is not None and bool(old.spec.node_name) and not old.terminal
+            has = new is not None and bool(new.spec.node_name) and not new.terminal
+            return had != has
+    return not isinstance(change.object, ScheduleTrigger | SchedulePlan)

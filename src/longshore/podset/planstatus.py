@@ -1,0 +1,150 @@
+"""What the status of a plan says: how good it is, who made it, and how many pods follow it."""
+
+from typing import Literal
+
+import msgspec
+
+from longshore.api.podset import API_VERSION, MAX_UNPLACED, SchedulePlan, SchedulePlanStatus, UnplacedPod
+from longshore.framework.controllers import Errand
+from longshore.framework.effects import MAX_NOTE, PatchObject, RecordEvent
+from longshore.podset.asking import Answer
+from longshore.podset.conditions import condition, merged
+from longshore.podset.setplan import SetPlan
+from longshore.podset.sets import PodSet
+
+EVENT_PLANNED = "Planned"
+EVENT_PLANNER_FAILED = "PlannerFailed"
+EVENT_NOT_STORED = "PlanNotStored"
+
+COMPLETE = "Complete"
+PLANNER_ANSWERED = "PlannerAnswered"
+PLANNED_AGAIN = "PlannedAgain"
+
+
+class PlanStatus:
+    def __init__(self, podset: PodSet) -> None:
+        self._podset = podset
+        self._answer: Answer | None = None
+        # How often it was planned again because a node would not do, and the last of those.
+        self._again = 0
+        self._refuted = ""
+        # What people were told about last.
+        self._trouble = ""
+        self._not_stored = ""
+
+    def refuted(self, pod: str, node: str) -> None:
+        self._again += 1
+        self._refuted = f"{node} would not do for {pod} any more"
+
+    def made(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def tell(self, answer: Answer) -> Errand:
+        """The plan is stored. That pods are left out again, or a planner fails again, is no news."""
+        self._not_stored = ""
+        plan = answer.plan
+        if plan.assignments:
+            note = f"planned {len(plan.assignments)} pods by {plan.planner} in {plan.seconds:.3f} s"
+            if plan.left_out:
+                note += f"; {len(plan.left_out)} left out: {plan.left_out[0].reason}"
+            yield from self._event("Normal", EVENT_PLANNED, note)
+        if answer.trouble and answer.trouble != self._trouble:
+            yield from self._event("Warning", EVENT_PLANNER_FAILED, answer.trouble)
+        self._trouble = answer.trouble
+
+    def not_stored(self, why: str) -> Errand:
+        if why != self._not_stored:
+            self._not_stored = why
+            yield from self._event("Warning", EVENT_NOT_STORED, f"the plan could not be stored: {why}")
+
+    def _event(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Errand:
+        """About the trigger: a plan may not be there yet."""
+        trigger = self._podset.trigger
+        if trigger is not None:
+            meta = trigger.metadata
+            yield RecordEvent(
+                meta.namespace,
+                meta.name,
+                meta.uid,
+                kind,
+                reason,
+                "Planning",
+                note[:MAX_NOTE],
+                kind="ScheduleTrigger",
+                api_version=API_VERSION,
+            )
+
+    def is_outdated(self, plan: SetPlan) -> bool:
+        stored = self._podset.plan
+        if stored is None:
+            return False
+        wanted = self._wanted(plan, stored, wall=0.0)
+        return _without_times(wanted) != _without_times(stored.status)
+
+    def write(self, plan: SetPlan, *, wall: float) -> Errand:
+        stored = self._podset.plan
+        if stored is None:
+            return
+        status = msgspec.to_builtins(self._wanted(plan, stored, wall=wall))
+        meta = stored.metadata
+        yield PatchObject(SchedulePlan, meta.namespace, meta.name, {"status": status}, subresource="status")
+
+    def _wanted(self, plan: SetPlan, stored: SchedulePlan, *, wall: float) -> SchedulePlanStatus:
+        old, generation = stored.status, stored.metadata.generation
+        nodes = {pod.metadata.name: pod.spec.node_name for pod in self._podset.bound.values()}
+        unplaced = _unplaced(plan)
+        status = SchedulePlanStatus(
+            objective=old.objective,
+            bound=old.bound,
+            gap=old.gap,
+            planner=old.planner,
+            seconds=old.seconds,
+            planned=len(plan.entries),
+            following=sum(nodes.get(pod) == node for pod, node in plan.entries.items()),
+            unplaced=tuple(unplaced[:MAX_UNPLACED]),
+            conditions=old.conditions,
+            observed_generation=generation,
+        )
+        answer = self._answer
+        if answer is None:
+            return status
+        made = answer.plan
+        conditions = [
+            condition(
+                COMPLETE,
+                not unplaced,
+                "PodsLeftOut" if unplaced else "AllPodsPlaced",
+                f"{len(unplaced)} pods have no node" if unplaced else "",
+                generation=generation,
+            ),
+            condition(
+                PLANNER_ANSWERED,
+                not answer.trouble,
+                "FellBack" if answer.trouble else "Answered",
+                answer.trouble[:MAX_NOTE],
+                generation=generation,
+            ),
+        ]
+        if self._again:
+            why = f"{self._again} times, the last because {self._refuted}"
+            conditions.append(condition(PLANNED_AGAIN, True, "NodeInvalid", why, generation=generation))
+        return msgspec.structs.replace(
+            status,
+            objective=made.objective,
+            bound=made.bound,
+            gap=made.gap,
+            planner=made.planner,
+            seconds=round(made.seconds, 3),
+            conditions=merged(conditions, old.conditions, wall=wall),
+        )
+
+
+def _unplaced(plan: SetPlan) -> list[UnplacedPod]:
+    reasons = plan.left_out | {uid: each.message for uid, each in plan.barred.items()}
+    pending = plan.podset.pending
+    return [UnplacedPod(pending[uid].metadata.name, why) for uid, why in reasons.items() if uid in pending]
+
+
+def _without_times(status: SchedulePlanStatus) -> SchedulePlanStatus:
+    bare = tuple(msgspec.structs.replace(each, last_transition_time="") for each in status.conditions)
+    return msgspec.structs.replace(status, conditions=bare)

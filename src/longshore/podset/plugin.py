@@ -1,0 +1,63 @@
+"""PodSetPlanner: holds the pods of a set until its trigger fires, and sends them where the plan says.
+
+A pod of a set that is held never enters the queue. One with an entry in the plan is tried on that node alone;
+if the node will not do any more, the set is planned again.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from longshore.api import Pod
+from longshore.api.podset import POD_SET_LABEL
+from longshore.cluster import ClusterState, PodInfo
+from longshore.engine.handle import EngineHandle
+from longshore.framework import Code, CycleState, NodeStatuses, PostFilterResult, Status, Wait, WakeOn
+from longshore.framework.points import MAX_PERMIT_WAIT
+from longshore.podset.arguments import NAME, planner_settings
+from longshore.podset.plans import PlanController
+from longshore.podset.texts import PLANNED_AGAIN
+
+_NOTHING = PostFilterResult(Status.unschedulable(""))
+
+
+class PodSetPlanner:
+    name = NAME
+    # The controller says when.
+    wakes_on: Sequence[WakeOn] = ()
+
+    def __init__(self, args: Mapping[str, object], handle: EngineHandle) -> None:
+        self._plans = PlanController(handle, planner_settings(args))
+        handle.control(self._plans)
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        if _in_a_set(pod) and (why := self._plans.why_waits(pod)):
+            return Status(Code.UNSCHEDULABLE, (why,))
+        return None
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, cluster: ClusterState
+    ) -> Status | Collection[str] | None:
+        if self._plans.imagining or not _in_a_set(pod.pod):
+            return None
+        if why := self._plans.why_waits(pod.pod):
+            # Since it entered the queue its label has changed.
+            return Status(Code.PENDING, (why,))
+        node = self._plans.planned_node(pod.pod)
+        return None if node is None else (node,)
+
+    def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        if not _in_a_set(pod.pod) or self._plans.why_waits(pod.pod):
+            return _NOTHING
+        node = self._plans.planned_node(pod.pod)
+        if node is None:
+            return _NOTHING
+        self._plans.refute(pod.pod, node)
+        return PostFilterResult(Status.unschedulable(PLANNED_AGAIN.format(node=node)), nominated="")
+
+    def permit(self, state: CycleState, pod: PodInfo, node: str) -> Status | Wait | None:
+        if not _in_a_set(pod.pod) or self._plans.permits(pod.pod, node):
+            return None
+        return Wait(MAX_PERMIT_WAIT)
+
+
+def _in_a_set(pod: Pod) -> bool:
+    return bool(pod.metadata.labels.get(POD_SET_LABEL))

@@ -1,0 +1,269 @@
+"""Triggers: the quiet time after which one fires by itself, and what its status says.
+
+The quiet time counts from the creation of the set's last pod, or of the trigger, or from when the trigger was
+last set to wait, whichever is latest. All of it is written in API objects, so that a restart neither begins
+the wait anew nor forgets it.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from longshore.api import Change, Pod
+from longshore.api.duration import format_duration, parse_duration
+from longshore.api.podset import (
+    API_VERSION,
+    PLANNING,
+    QUIET_TIME_LABEL,
+    SCHEDULE,
+    Condition,
+    ScheduleTrigger,
+    ScheduleTriggerStatus,
+)
+from longshore.engine import Engine
+from longshore.framework.controllers import Errand
+from longshore.framework.effects import PatchObject, RecordEvent, Succeeded
+from longshore.podset.agenda import Agenda, SetKey
+from longshore.podset.conditions import condition, merged, seconds_of, timestamp
+from longshore.podset.sets import PodSet, Sets
+
+KIND = "ScheduleTrigger"
+FIRED = "Fired"
+QUIET_TIME_VALID = "QuietTimeValid"
+IN_USE = "InUse"
+
+# Seconds between two writes of a status, and until a write that came to nothing is repeated.
+_BETWEEN_WRITES = 1.0
+_RETRY = 1.0
+
+
+class _Watched:
+    """What is remembered about a trigger beside its status, which may not be written yet."""
+
+    def __init__(self) -> None:
+        self.planning_since: float | None = None
+        self.last_write = float("-inf")
+        self.under_way = False
+        # The versions that it was fired from, and that its status was written to: the watch may be behind.
+        self.fired = ""
+        self.written = ""
+        self.warned = ""
+
+
+class TriggerController:
+    watches = (ScheduleTrigger,)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._sets = Sets()
+        self._agenda = Agenda()
+        # By UID.
+        self._watched: dict[str, _Watched] = {}
+        # When the newest pod of each set was created.
+        self._newest: dict[SetKey, float] = {}
+
+    @property
+    def deadline(self) -> float | None:
+        return self._agenda.deadline
+
+    def changed(self, change: Change[Any], *, now: float) -> None:
+        for podset in self._sets.changed(change):
+            match change.object:
+                case Pod() as pod:
+                    self._note_creation(podset, pod)
+                case ScheduleTrigger() as trigger if change.new is None:
+                    self._watched.pop(trigger.metadata.uid, None)
+                case ScheduleTrigger() as trigger if _waits_anew(change.old, trigger):
+                    self._of(trigger).planning_since = self._wall(now)
+            self._agenda.put(podset.key, now)
+
+    def _note_creation(self, podset: PodSet, pod: Pod) -> None:
+        uid, newest = pod.metadata.uid, self._newest.get(podset.key, 0.0)
+        if uid in podset.pending or uid in podset.bound:
+            self._newest[podset.key] = max(newest, _created(pod))
+        elif _created(pod) >= newest:
+            # Without it another one is the last.
+            left = (*podset.pending.values(), *podset.bound.values())
+            self._newest[podset.key] = max(map(_created, left), default=0.0)
+
+    def advance(self, *, now: float) -> Iterable[Errand]:
+        for key in self._agenda.due(now):
+            podset = self._sets.get(key)
+            if podset is None:
+                continue
+            if podset.is_empty:
+                self._newest.pop(key, None)
+                self._sets.forget_if_empty(podset)
+            for trigger in list(podset.triggers.values()):
+                yield from self._look_at(podset, trigger, now=now)
+
+    def _look_at(self, podset: PodSet, trigger: ScheduleTrigger, *, now: float) -> Iterable[Errand]:
+        watched = self._of(trigger)
+        if watched.under_way:
+            return
+        version = trigger.metadata.resource_version
+        fire_at = self._fire_at(podset, trigger, watched, now=now)
+        if fire_at is not None and fire_at <= self._wall(now):
+            if version != watched.fired:
+                watched.under_way = True
+                yield self._fire(podset, trigger, watched)
+            return
+        if fire_at is not None:
+            self._agenda.put(podset.key, fire_at - self._engine.epoch)
+        status = self._status(podset, trigger, watched, fire_at, now=now)
+        if version == watched.written or _without_times(status) == _without_times(trigger.status):
+            return
+        if now < watched.last_write + _BETWEEN_WRITES:
+            self._agenda.put(podset.key, watched.last_write + _BETWEEN_WRITES)
+            return
+        watched.under_way = True
+        watched.last_write = now
+        yield self._write(podset, trigger, watched, status)
+
+    def _fire_at(
+        self, podset: PodSet, trigger: ScheduleTrigger, watched: _Watched, *, now: float
+    ) -> float | None:
+        """The time of the wall; None if it does not fire by itself."""
+        quiet = _quiet_seconds(trigger)
+        if trigger is not podset.trigger or trigger.spec.state != PLANNING or quiet is None:
+            return None
+        since = watched.planning_since
+        if since is None and _began_unseen(trigger):
+            since = watched.planning_since = self._wall(now)
+        if since is None:
+            since = seconds_of(trigger.status.planning_since)
+        created = seconds_of(trigger.metadata.creation_timestamp) or 0.0
+        return quiet + max(created, since or 0.0, self._newest.get(podset.key, 0.0))
+
+    def _status(
+        self,
+        podset: PodSet,
+        trigger: ScheduleTrigger,
+        watched: _Watched,
+        fire_at: float | None,
+        *,
+        now: float,
+    ) -> ScheduleTriggerStatus:
+        old, meta = trigger.status, trigger.metadata
+        quiet = meta.labels.get(QUIET_TIME_LABEL, "")
+        fired = trigger.spec.state == SCHEDULE
+        wanted = [
+            condition(FIRED, fired, "Released" if fired else "Held", generation=meta.generation),
+            _in_use(podset, trigger),
+        ]
+        if quiet and _quiet_seconds(trigger) is None:
+            wrong = f"{quiet!r} is no duration, such as 90s or 2m0s: the trigger does not fire by itself"
+            wanted.append(
+                condition(QUIET_TIME_VALID, False, "NotADuration", wrong, generation=meta.generation)
+            )
+        since = watched.planning_since
+        return ScheduleTriggerStatus(
+            held=len(podset.pending),
+            bound=len(podset.bound),
+            fire_at=None if fire_at is None else timestamp(fire_at),
+            planning_since=old.planning_since if since is None else timestamp(since),
+            quiet_time=quiet or None,
+            budget=format_duration(trigger.spec.budget_seconds),
+            conditions=merged(wanted, old.conditions, wall=self._wall(now)),
+            observed_generation=meta.generation,
+        )
+
+    def _fire(self, podset: PodSet, trigger: ScheduleTrigger, watched: _Watched) -> Errand:
+        meta = trigger.metadata
+        patch = {"metadata": {"resourceVersion": meta.resource_version}, "spec": {"state": SCHEDULE}}
+        outcome = yield PatchObject(ScheduleTrigger, meta.namespace, meta.name, patch)
+        watched.under_way = False
+        if isinstance(outcome, Succeeded):
+            watched.fired = meta.resource_version
+            quiet = meta.labels.get(QUIET_TIME_LABEL, "")
+            yield _event(trigger, "Normal", FIRED, f"the quiet time of {quiet} is over")
+        # Else it was changed meanwhile, most likely: the watch tells how, and whether it still is to fire.
+        self._look_again(podset, trigger, done=isinstance(outcome, Succeeded))
+
+    def _write(
+        self, podset: PodSet, trigger: ScheduleTrigger, watched: _Watched, status: ScheduleTriggerStatus
+    ) -> Errand:
+        wrong = next((c for c in status.conditions if c.type != FIRED and c.status == "False"), None)
+        if wrong is not None and wrong.message != watched.warned:
+            watched.warned = wrong.message
+            yield _event(trigger, "Warning", wrong.reason, wrong.message)
+        meta = trigger.metadata
+        patch = {"status": msgspec.to_builtins(status)}
+        outcome = yield PatchObject(ScheduleTrigger, meta.namespace, meta.name, patch, subresource="status")
+        watched.under_way = False
+        if isinstance(outcome, Succeeded):
+            watched.written = meta.resource_version
+        self._look_again(podset, trigger, done=isinstance(outcome, Succeeded))
+
+    def _look_again(self, podset: PodSet, trigger: ScheduleTrigger, *, done: bool) -> None:
+        """Changes that came while a write was under way have not been looked at."""
+        known = podset.triggers.get(trigger.metadata.name)
+        changed = known is None or known.metadata.resource_version != trigger.metadata.resource_version
+        self._agenda.put(podset.key, self._engine.now + (0.0 if done or changed else _RETRY))
+
+    def _of(self, trigger: ScheduleTrigger) -> _Watched:
+        return self._watched.setdefault(trigger.metadata.uid, _Watched())
+
+    def _wall(self, now: float) -> float:
+        return now + self._engine.epoch
+
+
+def _created(pod: Pod) -> float:
+    return seconds_of(pod.metadata.creation_timestamp) or 0.0
+
+
+def _quiet_seconds(trigger: ScheduleTrigger) -> float | None:
+    return parse_duration(trigger.metadata.labels.get(QUIET_TIME_LABEL, ""))
+
+
+def _waits_anew(old: object, new: ScheduleTrigger) -> bool:
+    """Whether the trigger has just been set to wait, or to wait for another time."""
+    if not isinstance(old, ScheduleTrigger) or new.spec.state != PLANNING:
+        return False
+    label = QUIET_TIME_LABEL
+    return old.spec.state != PLANNING or old.metadata.labels.get(label) != new.metadata.labels.get(label)
+
+
+def _began_unseen(trigger: ScheduleTrigger) -> bool:
+    """The same, by its status, if that happened while nobody watched."""
+    status = trigger.status
+    had_fired = any(each.type == FIRED and each.status == "True" for each in status.conditions)
+    quiet = trigger.metadata.labels.get(QUIET_TIME_LABEL, "")
+    return had_fired or (status.observed_generation > 0 and (status.quiet_time or "") != quiet)
+
+
+def _in_use(podset: PodSet, trigger: ScheduleTrigger) -> Condition:
+    first = podset.trigger
+    counts = first is trigger or first is None
+    message = (
+        ""
+        if counts
+        else f"ignored: of several triggers of a set the first by name counts, {first_name(podset)}"
+    )
+    reason = "FirstByName" if counts else "Ignored"
+    return condition(IN_USE, counts, reason, message, generation=trigger.metadata.generation)
+
+
+def first_name(podset: PodSet) -> str:
+    return min(podset.triggers, default="")
+
+
+def _event(trigger: ScheduleTrigger, kind: Any, reason: str, note: str) -> RecordEvent:
+    meta = trigger.metadata
+    return RecordEvent(
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        kind,
+        reason,
+        "Triggering",
+        note,
+        kind=KIND,
+        api_version=API_VERSION,
+    )
+
+
+def _without_times(status: ScheduleTriggerStatus) -> ScheduleTriggerStatus:
+    bare = tuple(msgspec.structs.replace(each, last_transition_time="") for each in status.conditions)
+    return msgspec.structs.replace(status, conditions=bare)

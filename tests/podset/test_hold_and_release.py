@@ -1,0 +1,106 @@
+"""Held until the trigger fires, then planned as a whole and bound by the plan."""
+
+import pytest
+from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+
+from longshore.api.podset import PLANNING, POD_SET_LABEL, SCHEDULE
+from longshore.podset.texts import REASON_WAITING
+from longshore.testing import pod
+
+THREE = (member("a"), member("b"), member("c"))
+
+
+def test_a_set_is_held_while_its_trigger_is_planning() -> None:
+    sets = Sets(*WORKERS, trigger(), *THREE)
+    sets.after(600.0)
+    assert set(sets.nodes().values()) == {""}
+    assert sets.plan() is None
+    reason, message = sets.condition("a")
+    assert reason == REASON_WAITING
+    assert "held by its trigger go until" in message
+    assert [event.reason for event in sets.cluster.events if event.name == "a"] == [REASON_WAITING]
+
+
+def test_with_one_node_that_would_do_a_set_is_held_all_the_same() -> None:
+    sets = Sets(worker("only"), trigger(), member("a"))
+    sets.after(60.0)
+    assert sets.node_of("a") == ""
+    sets.release()
+    sets.after(1.0)
+    assert sets.entries() == sets.nodes() == {"a": "only"}
+
+
+def test_a_released_set_is_bound_by_one_plan_that_tells_the_truth() -> None:
+    sets = Sets(*WORKERS, trigger(), *THREE)
+    sets.after(20.0)
+    sets.release()
+    sets.after(1.0)
+    assert sets.entries() == sets.nodes()
+    assert set(sets.nodes().values()) == {"n1", "n2", "n3"}
+    plan = sets.plan()
+    assert plan is not None
+    assert plan.metadata.labels[POD_SET_LABEL] == "batch"
+
+
+def test_the_first_pod_is_bound_at_once_when_the_trigger_fires() -> None:
+    sets = Sets(*WORKERS, trigger(), *THREE, bind_latency=0.0)
+    sets.after(3600.0)
+    sets.release()
+    assert all(sets.nodes().values())
+
+
+def test_without_a_trigger_a_set_is_held_and_told_which_label_is_missing() -> None:
+    sets = Sets(*WORKERS, member("a"))
+    sets.after(60.0)
+    assert sets.node_of("a") == ""
+    assert f"{POD_SET_LABEL}=batch" in sets.condition("a")[1]
+    sets.add(trigger(state=SCHEDULE))
+    sets.after(1.0)
+    assert sets.node_of("a")
+
+
+def test_sets_of_the_same_name_in_two_namespaces_are_two_sets() -> None:
+    sets = Sets(
+        *WORKERS,
+        trigger(state=SCHEDULE),
+        trigger(namespace="other"),
+        member("a"),
+        member("b", namespace="other"),
+    )
+    sets.after(5.0)
+    assert sets.node_of("a")
+    assert sets.pod("b", "other").spec.node_name == ""
+    assert sets.entries(namespace="other") == {}
+
+
+@pytest.mark.parametrize("labels", [{}, {POD_SET_LABEL: ""}])
+def test_a_pod_outside_any_set_is_bound_at_once(labels: dict[str, str]) -> None:
+    sets = Sets(*WORKERS, pod("a").scheduler("podset-planner-scheduler").labels(**labels))
+    sets.after(1.0)
+    assert sets.node_of("a")
+    assert sets.cluster.others == {}
+
+
+def test_back_to_planning_holds_what_is_not_bound_yet() -> None:
+    sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"), member("b"))
+    sets.after(1.0)
+    bound = sets.nodes()
+    sets.set_state(PLANNING)
+    sets.add(member("c"))
+    sets.after(60.0)
+    assert sets.node_of("c") == ""
+    assert sets.entries() == bound
+    sets.release()
+    sets.after(1.0)
+    assert sets.entries() == sets.nodes()
+    assert len(sets.entries()) == 3
+
+
+def test_a_pod_that_comes_later_is_planned_at_once_without_moving_the_others() -> None:
+    sets = Sets(*WORKERS, trigger(state=SCHEDULE), *THREE)
+    sets.after(5.0)
+    before = sets.entries()
+    sets.add(member("d"))
+    sets.after(1.0)
+    assert sets.node_of("d")
+    assert sets.entries() == before | {"d": sets.node_of("d")}
