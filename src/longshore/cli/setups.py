@@ -28,5 +28,7 @@ def set_up(
     sets = podset_profile(planner_args)
     if any(profile.scheduler_name == sets.scheduler_name for profile in found.configuration.profiles):
         return found
+    given = [plugin for plugin in found.plugins.values() if plugin.source in plugins]
+    (sets,) = setup.enable(replace(found.configuration, profiles=(sets,)), given).profiles
     profiles = (*found.configuration.profiles, sets)
     return replaced(found, configuration=replace(found.configuration, profiles=profiles))

@@ -33,15 +33,24 @@ async def take(client: Client, *, namespace: str, name: str) -> Snapshot:
     A kind that the caller may not read is left out, with a warning; without nodes nothing can be said.
     """
     pod = await _pod(client, namespace, name)
+    return joined(await take_all(client), Snapshot((pod,)))
+
+
+async def take_all(client: Client, *more: Resource[Any]) -> Snapshot:
+    """The same without a pod in particular, and with objects of these kinds as well. Raises UserError."""
     nodes, pods, *others = await asyncio.gather(
-        _readable(client, NODES),
-        _readable(client, ANNOTATED_PODS, {"fieldSelector": NOT_ENDED}),
-        *(_readable(client, resource) for resource in OTHERS),
+        readable(client, NODES),
+        readable(client, ANNOTATED_PODS, {"fieldSelector": NOT_ENDED}),
+        *(readable(client, resource) for resource in (*OTHERS, *more)),
     )
     if not nodes.objects and nodes.warnings:
         raise UserError(nodes.warnings[0])
-    parts = [nodes, pods, *others]
-    objects = {(type(o), o.key): o for part in parts for o in part.objects} | {(Pod, pod.key): pod}
+    return joined(nodes, pods, *others)
+
+
+def joined(*parts: Snapshot) -> Snapshot:
+    """One snapshot of several; of an object that is in two of them, the last counts."""
+    objects = {(type(o), o.key): o for part in parts for o in part.objects}
     return Snapshot(tuple(objects.values()), tuple(line for part in parts for line in part.warnings))
 
 
@@ -57,9 +66,10 @@ async def _pod(client: Client, namespace: str, name: str) -> Pod:
         raise UserError(f"cannot talk to the API server: {error}") from error
 
 
-async def _readable(
+async def readable(
     client: Client, resource: Resource[Any], selectors: Mapping[str, str] | None = None
 ) -> Snapshot:
+    """All objects of the kind; none, and a warning, if the caller may not read it. Raises UserError."""
     try:
         listing = await list_all(client, resource, selectors=selectors)
     except ApiError as error:

@@ -1,0 +1,113 @@
+"""`longshore plan`: where the pods of a set are to run."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from longshore.cli import options
+
+if TYPE_CHECKING:
+    from longshore.live.snapshot import Snapshot
+    from longshore.live.storedplan import StoredPlan
+
+
+@click.command("plan", epilog="Example: longshore plan batch -n shop --preview --objective Pack")
+@click.argument("podset", metavar="SET")
+@click.option("-n", "--namespace", help="Namespace of the set.  [default: the context's]")
+@click.option("--preview", is_flag=True, help="Plan the pods that wait for a node; nothing is written.")
+@click.option(
+    "--objective",
+    type=click.Choice(["Balance", "Pack"]),
+    help="With --preview: what a good plan is.  [default: as the trigger says, else Balance]",
+)
+@options.duration(
+    "--budget", help="With --preview: how long to search.  [default: as the trigger says, else 300ms]"
+)
+@click.option("--config", type=click.Path(), help="With --preview: the scheduler's configuration.")
+@options.plugins
+@click.option("--all", "everything", is_flag=True, help="Show all nodes, not just some.")
+@options.kubeconfig
+@options.context
+@options.output
+def command(
+    *,
+    podset: str,
+    namespace: str | None,
+    preview: bool,
+    objective: str | None,
+    budget: float | None,
+    config: str | None,
+    plugins: tuple[str, ...],
+    everything: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Show where the pods of a set are to run, or would be.
+
+    SET is its name, the value of the label planner.ciena.io/pod-set; it may be namespace/name. Its
+    SchedulePlan is shown beside where the pods are. With --preview a plan is made here for the pods that are
+    held or wait, as the scheduler would make it now, and is shown only. This takes your own rights to list
+    pods, triggers and plans, and for a preview nodes and all that scheduling depends on.
+    """
+    where, name = options.split(podset, namespace)
+    if not preview and (objective or budget is not None or config is not None or plugins):
+        words = "--objective, --budget, --config and --plugin go with --preview only"
+        raise click.UsageError(words, click.get_current_context())
+
+    import msgspec
+
+    from longshore.cli.plantext import draw_preview, draw_stored
+
+    if not preview:
+        stored = asyncio.run(_stored(kubeconfig, context, where, name))
+        if output == "json":
+            click.echo(msgspec.json.format(msgspec.json.encode(stored), indent=2))
+        else:
+            draw_stored(stored, everything=everything)
+        return
+
+    from longshore.live.preview import planner_setup
+    from longshore.live.preview import preview as make
+
+    setup = planner_setup(config, plugins=plugins)
+    where, snapshot = asyncio.run(_snapshot(kubeconfig, context, where, name))
+    made = make(
+        setup,
+        snapshot,
+        namespace=where,
+        podset=name,
+        objective=None if objective is None else "Pack" if objective == "Pack" else "Balance",
+        budget=budget,
+    )
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2))
+    else:
+        draw_preview(made, everything=everything)
+
+
+async def _stored(
+    kubeconfig: str | None, context: str | None, namespace: str | None, name: str
+) -> "StoredPlan":
+    from longshore.kube.client import Client
+    from longshore.kube.config import load
+    from longshore.live.storedplan import stored_plan
+
+    connection = load(kubeconfig, context=context)
+    async with Client(connection) as client:
+        return await stored_plan(client, namespace=namespace or connection.namespace, podset=name)
+
+
+async def _snapshot(
+    kubeconfig: str | None, context: str | None, namespace: str | None, name: str
+) -> "tuple[str, Snapshot]":
+    """With the namespace that is meant."""
+    from longshore.kube.client import Client
+    from longshore.kube.config import load
+    from longshore.live.preview import take
+
+    connection = load(kubeconfig, context=context)
+    where = namespace or connection.namespace
+    async with Client(connection) as client:
+        return where, await take(client, namespace=where, podset=name)

@@ -1,0 +1,22 @@
+"""Commands about pod sets on a cluster that has never heard of them."""
+
+from tests.live.setcommands.stage import Stage, the_error
+
+from longshore.dev.fixtures import OwnCluster
+
+
+def test_a_cluster_without_the_definitions_is_one_line_that_says_what_to_apply(
+    own_cluster: OwnCluster,
+) -> None:
+    stage = Stage(own_cluster(nodes=1, kwok=False, controller_manager=False), "default", [])
+    for arguments in (
+        ("trigger", "go"),
+        ("trigger", "--list"),
+        ("plan", "batch"),
+        ("plan", "batch", "--preview"),
+        ("verify",),
+        ("verify", "--strict"),
+    ):
+        error = the_error(stage.run(*arguments))
+        assert error.startswith("error: the cluster does not know schedule")
+        assert error.endswith("s.planner.ciena.io: kubectl apply -f deploy/crds brings them\n")
