@@ -1,22 +1,33 @@
 """The manifests in deploy/ and the image they run: as far as can be told without a container engine."""
 
+import asyncio
 import json
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import yaml
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 from tests.deploy.container import ENVIRONMENT, SEARCH_PATH, UID, container
-from tests.live.pods import create, manifest, wait_until_running
+from tests.live.pods import create, eventually, manifest, wait_until_running
+from tests.live.podsets import member, trigger
 from tests.test_package import run, uv
 
+from longshore.api.planner import PlanRequest
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
-from longshore.framework.configuration import parse
+from longshore.dev.fixtures import OwnCluster
+from longshore.framework.setup import set_up
+from longshore.live.plannercalls import PlannerCalls
+from longshore.pin.labels import pin_key
+from longshore.podset.profile import podset_profile
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = sorted((ROOT / "deploy").glob("*.yaml"))
@@ -36,14 +47,19 @@ def named(kind: str, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: str(file.name))
 def test_the_api_server_accepts_every_manifest(control_plane: ControlPlane, file: Path) -> None:
     """Strictly: a field that does not exist is refused."""
+    documents = list(yaml.safe_load_all(file.read_text()))
+    # A dry run does not make the namespace that the rest is in.
+    for namespace in (each for each in documents if each["kind"] == "Namespace"):
+        control_plane.apply(yaml.safe_dump(namespace))
     told = control_plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
-    assert told.count("(server dry run)") == len(list(yaml.safe_load_all(file.read_text())))
+    assert told.count("(server dry run)") == len(documents)
 
 
-def test_the_configuration_in_the_config_map_is_valid() -> None:
+def test_the_configuration_in_the_config_map_is_valid(tmp_path: Path) -> None:
     for config in objects("ConfigMap"):
         for name, text in config["data"].items():
-            loaded = parse(text, source=name)
+            (tmp_path / name).write_text(text)
+            loaded = set_up(str(tmp_path / name))
             assert loaded.warnings == ()
             lease = loaded.configuration.leader_election.resource_name
             assert lease in named("Role", "longshore")["rules"][1]["resourceNames"]
@@ -73,6 +89,45 @@ def test_the_image_is_what_the_manifests_expect() -> None:
         assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == UID
 
 
+def test_the_config_map_holds_sets_as_longshore_run_does_without_a_configuration(tmp_path: Path) -> None:
+    """The order of plugins may differ, since none of PreFilter depends on another."""
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(named("ConfigMap", "longshore")["data"]["scheduler.yaml"])
+    _, written = set_up(str(file)).configuration.profiles
+    built_in = podset_profile()
+    assert written.scheduler_name == built_in.scheduler_name
+    for point, plugins in built_in.points.items():
+        assert set(written.points[point]) == set(plugins), point
+
+
+def test_the_controller_and_the_planner_may_write_nothing_but_what_is_their_work() -> None:
+    def writes(name: str) -> set[tuple[str, str]]:
+        roles = [role for kind in ("ClusterRole", "Role") for role in objects(kind)]
+        return {
+            (resource, verb)
+            for role in roles
+            if role["metadata"]["name"] == name
+            for rule in role["rules"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+            if verb not in ("get", "list", "watch")
+        }
+
+    assert writes("podset-planner") == set()
+    assert writes("longshore-controller") == {
+        ("scheduletriggers", "patch"),
+        ("scheduletriggers/status", "patch"),
+        ("events", "create"),
+        ("events", "patch"),
+        ("leases", "create"),
+        ("leases", "update"),
+    }
+
+
+def test_the_image_has_what_planners_need() -> None:
+    assert "--extra planner" in (ROOT / "Dockerfile").read_text()
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and nothing else, that can be moved to where the image has it."""
@@ -81,44 +136,96 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [built] = folder.glob("*.whl")
     run(uv(), "venv", "--relocatable", folder / "env", cwd=folder)
     python = folder / "env" / "bin" / "python"
-    run(uv(), "pip", "install", "--python", python, built, cwd=folder)
+    run(uv(), "pip", "install", "--python", python, f"longshore[planner] @ {built.as_uri()}", cwd=folder)
     return folder / "env"
 
 
-def probed(port: int, path: str) -> int:
+def answers(probe: dict[str, Any], ports: dict[str, int]) -> bool:
+    """Whether a kubelet would be content."""
+    if "grpc" in probe:
+        asked = HealthCheckRequest(service=probe["grpc"].get("service", ""))
+        with grpc.insecure_channel(f"127.0.0.1:{probe['grpc']['port']}") as channel:
+            try:
+                status = HealthStub(channel).Check(asked, timeout=5).status
+            except grpc.RpcError:
+                return False
+        return bool(status == HealthCheckResponse.SERVING)
+    port, path = ports[probe["httpGet"]["port"]], probe["httpGet"]["path"]
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-            status: int = answer.status
-            return status
+            return bool(answer.status == 200)
     except urllib.error.HTTPError as error:
-        with error:
-            return error.code
+        error.close()
+        return False
     except OSError:
-        return 0
+        return False
+
+
+# What each of them is for: done by the process, and by nobody else.
+
+
+def schedules(plane: ControlPlane, namespace: str) -> None:
+    """A pod, and a set whose quiet time is over at once."""
+    create(plane, namespace, manifest("web"), trigger(quiet="0s"), member("batch"))
+    wait_until_running(plane, namespace, 2, within=60)
+
+
+def schedules_where_nodes_are_labelled(plane: ControlPlane, namespace: str) -> None:
+    create(plane, namespace, manifest("web", scheduler="rfcustom"))
+    plane.kubectl("label", "node", "node-1", f"{pin_key('rfcustom', namespace, 'web')}=")
+    wait_until_running(plane, namespace, 1, within=60)
+
+
+def fires(plane: ControlPlane, namespace: str) -> None:
+    create(plane, namespace, trigger(quiet="0s"))
+    state = ("get", "st", "go", "-n", namespace, "-o", "jsonpath={.spec.state} {.status.held}")
+    eventually(lambda: plane.kubectl(*state) == "Schedule 0", within=60)
+
+
+def plans(plane: ControlPlane, namespace: str) -> None:
+    create(plane, namespace, member("batch"))
+    request = PlanRequest(namespace, "batch", "batch", ("node-1",))
+
+    def planned() -> bool:
+        answer = asyncio.run(PlannerCalls().call("127.0.0.1:7777", request, timeout=15))
+        return answer == {"batch": "node-1"}
+
+    eventually(planned)
+
+
+WORK: dict[str, Callable[[ControlPlane, str], None]] = {
+    "longshore": schedules,
+    "longshore-static": schedules_where_nodes_are_labelled,
+    "longshore-controller": fires,
+    "podset-planner": plans,
+}
 
 
 @pytest.mark.parametrize("deployment", objects("Deployment"), ids=lambda each: str(each["metadata"]["name"]))
-def test_the_command_of_a_deployment_schedules_as_its_user_on_a_read_only_root(
-    control_plane: ControlPlane, namespace: str, wheel: Path, tmp_path: Path, deployment: dict[str, Any]
+def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_root(
+    installed: ControlPlane, namespace: str, wheel: Path, tmp_path: Path, deployment: dict[str, Any]
 ) -> None:
     for file in MANIFESTS:
-        if "Deployment" not in file.read_text():
-            control_plane.apply(file)
-    spec = deployment["spec"]["template"]["spec"]
+        # A planner's Service would have all sets of the shared cluster planned by it.
+        documents = yaml.safe_load_all(file.read_text())
+        if others := [each for each in documents if each["kind"] not in ("Deployment", "Service")]:
+            installed.apply(yaml.safe_dump_all(others))
+    spec, home = deployment["spec"]["template"]["spec"], deployment["metadata"]["namespace"]
     [described] = spec["containers"]
     files = {
-        f"{SERVICE_ACCOUNT}/token": control_plane.token("kube-system", spec["serviceAccountName"]),
-        f"{SERVICE_ACCOUNT}/ca.crt": control_plane.ca_file.read_text(),
-        f"{SERVICE_ACCOUNT}/namespace": deployment["metadata"]["namespace"],
+        f"{SERVICE_ACCOUNT}/token": installed.token(home, spec["serviceAccountName"]),
+        f"{SERVICE_ACCOUNT}/ca.crt": installed.ca_file.read_text(),
+        f"{SERVICE_ACCOUNT}/namespace": home,
     }
-    configs = {volume["name"]: volume["configMap"]["name"] for volume in spec["volumes"]}
-    for mount in described["volumeMounts"]:
+    configs = {volume["name"]: volume["configMap"]["name"] for volume in spec.get("volumes", ())}
+    for mount in described.get("volumeMounts", ()):
         config = named("ConfigMap", configs[mount["name"]])
         files |= {f"{mount['mountPath']}/{name}": text for name, text in config["data"].items()}
     ports = {port["name"]: port["containerPort"] for port in described["ports"]}
-    probes = [described[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")]
-    server = control_plane.server.removeprefix("https://").split(":")
+    probes = [probe for name, probe in described.items() if name.endswith("Probe")]
+    server = installed.server.removeprefix("https://").split(":")
     variables = {"KUBERNETES_SERVICE_HOST": server[0], "KUBERNETES_SERVICE_PORT": server[1]}
+    variables |= {variable["name"]: variable["value"] for variable in described.get("env", ())}
 
     with container(
         [*described["command"], *described["args"]],
@@ -128,27 +235,68 @@ def test_the_command_of_a_deployment_schedules_as_its_user_on_a_read_only_root(
         scratch=tmp_path,
     ) as (process, log):
         deadline = time.monotonic() + 60
-        while [probed(ports[probe["port"]], probe["path"]) for probe in probes] != [200, 200]:
+        while not all(answers(probe, ports) for probe in probes):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
         status = Path(f"/proc/{process.pid}/status").read_text()
-        create(control_plane, namespace, manifest("web"))
-        wait_until_running(control_plane, namespace, 1, within=60)
+        WORK[deployment["metadata"]["name"]](installed, namespace)
         process.terminate()
         assert process.wait(20) == 0, log.read_text()
+    # The manifests give it all the rights that it needs.
+    assert "is forbidden" not in log.read_text()
     if "--map-root-user" not in str(process.args):
         assert f"Uid:\t{UID}\t{UID}\t{UID}\t{UID}" in status
 
 
-def test_make_deploys_with_the_image_of_the_registry_and_takes_all_back(control_plane: ControlPlane) -> None:
-    kubectl = f"KUBECTL={build() / 'kubectl'} --kubeconfig {control_plane.kubeconfig}"
-    make = ["make", "-C", str(ROOT), kubectl, "DOCKER_REGISTRY=registry.example.org/team"]
-    subprocess.run([*make, "deploy"], check=True, capture_output=True)
+def make(plane: ControlPlane, target: str) -> None:
+    kubectl = f"KUBECTL={build() / 'kubectl'} --kubeconfig {plane.kubeconfig}"
+    command = ["make", "-C", str(ROOT), kubectl, "DOCKER_REGISTRY=registry.example.org/team", target]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("suffix", "namespace", "name"),
+    [("", "kube-system", "longshore"), ("-static", "longshore-static", "longshore-static")],
+    ids=["run", "static"],
+)
+def test_make_deploys_with_the_image_of_the_registry_and_takes_all_back(
+    control_plane: ControlPlane, suffix: str, namespace: str, name: str
+) -> None:
+    make(control_plane, f"deploy{suffix}")
     image = "{.spec.template.spec.containers[0].image}"
-    get = ("get", "-n", "kube-system")
-    deployed = control_plane.kubectl(*get, "deployment", "longshore", "-o", f"jsonpath={image}")
+    get = ("get", "-n", namespace)
+    deployed = control_plane.kubectl(*get, "deployment", name, "-o", f"jsonpath={image}")
     assert deployed.startswith("registry.example.org/team/longshore:")
-    subprocess.run([*make, "undeploy"], check=True, capture_output=True)
+    make(control_plane, f"undeploy{suffix}")
     left = control_plane.kubectl(*get, "deployment,configmap,serviceaccount,role", "-o", "name")
-    assert "longshore" not in left
+    left += control_plane.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name")
+    assert f"/{name}\n" not in left
+
+
+def test_make_deploys_in_three_parts_and_leaves_triggers_alone_until_told_otherwise(
+    own_cluster: OwnCluster,
+) -> None:
+    plane = own_cluster(nodes=0, kwok=False)
+    make(plane, "deploy-apart")
+    every = ("get", "deployment", "-A", "-o")
+    assert set(plane.kubectl(*every, "jsonpath={.items[*].metadata.name}").split()) == {
+        "longshore",
+        "longshore-controller",
+        "podset-planner",
+    }
+    containers = "{range .items[*]}{.spec.template.spec.containers[0]['image', 'args']}{'\\n'}{end}"
+    told = plane.kubectl(*every, f"jsonpath={containers}")
+    assert told.count("registry.example.org/team/longshore:") == 3
+    assert "--controllers=none" in told
+    plane.kubectl("wait", "--for=condition=Established", "crd/scheduletriggers.planner.ciena.io")
+    create(plane, "default", trigger())
+    make(plane, "undeploy-apart")
+    left = plane.kubectl("get", "deployment,service,serviceaccount,clusterrole,role", "-A", "-o", "name")
+    assert not {"longshore", "longshore-controller", "podset-planner"} & {
+        line.partition("/")[2] for line in left.splitlines()
+    }
+    assert plane.kubectl("get", "st", "-o", "name") == "scheduletrigger.planner.ciena.io/go\n"
+    make(plane, "uninstall")
+    assert "planner.ciena.io" not in plane.kubectl("get", "crd", "-o", "name")

@@ -30,7 +30,7 @@ from longshore.framework.registry import register
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
 from longshore.podset.triggers import TriggerController
-from longshore.sim import Simulation
+from longshore.sim import Faults, Simulation
 from longshore.testing import NodeBuilder, PodBuilder, node, pod, service
 
 Planner = Callable[[PlanRequest], Mapping[str, str]]
@@ -57,7 +57,8 @@ def podset_engine(args: Mapping[str, object] | None = None) -> Engine:
 class Sets(Simulation):
     """Time goes on by `after`; the set `batch` is the one that most tests are about.
 
-    `asked` is all that engines have asked for. No pod is bound elsewhere than the stored plan says.
+    `asked` is all that engines have asked for. If it is strict, no pod is bound elsewhere than the stored
+    plan says, not even for a moment.
     """
 
     def __init__(
@@ -65,20 +66,22 @@ class Sets(Simulation):
         *objects: ApiObject,
         args: Mapping[str, object] | None = None,
         bind_latency: float = 0.01,
+        strict: bool = True,
         **scenario: Any,
     ) -> None:
         super().__init__(podset_engine(args), bind_latency=bind_latency, start_time=None, **scenario)
         self._args = args
+        self._strict = strict
         self.asked: list[Effect] = []
         self.add(*objects)
 
     def _perform(self, request: Request) -> None:
         effect = request.effect
         self.asked.append(effect)
-        if isinstance(effect, Bind):
-            bound = self.cluster.pods.get(f"{effect.namespace}/{effect.name}")
-            podset = "" if bound is None else bound.metadata.labels.get(POD_SET_LABEL, "")
-            if podset:
+        if isinstance(effect, Bind) and self._strict:
+            found = self.cluster.pods.get(f"{effect.namespace}/{effect.name}")
+            podset = "" if found is None else found.metadata.labels.get(POD_SET_LABEL, "")
+            if found is not None and found.spec.scheduler_name == SCHEDULER_NAME and podset:
                 assert self.entries(podset, effect.namespace)[effect.name] == effect.node
         super()._perform(request)
 
@@ -97,6 +100,12 @@ class Sets(Simulation):
         """The scheduler is killed and started; with a seed it hears of what there is in any order."""
         order = None if seed is None else random.Random(seed).shuffle
         self.restart(podset_engine(self._args), order=order)
+
+    def start_planner(self, address: str, planner: Planner) -> None:
+        self._planners = {**self._planners, address: planner}
+
+    def break_writes(self, faults: Faults) -> None:
+        self._write_faults = faults
 
     def asked_for(self, kind: type[T]) -> list[T]:
         return [effect for effect in self.asked if isinstance(effect, kind)]

@@ -71,6 +71,10 @@ def test_sets_of_the_same_name_in_two_namespaces_are_two_sets() -> None:
     assert sets.node_of("a")
     assert sets.pod("b", "other").spec.node_name == ""
     assert sets.entries(namespace="other") == {}
+    sets.add(trigger(state=SCHEDULE, namespace="other"))
+    sets.after(1.0)
+    assert sets.entries() == {"a": sets.node_of("a")}
+    assert sets.entries(namespace="other") == {"b": sets.pod("b", "other").spec.node_name}
 
 
 @pytest.mark.parametrize("labels", [{}, {POD_SET_LABEL: ""}])

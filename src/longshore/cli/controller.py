@@ -69,6 +69,7 @@ def command(
             stop=stop,
             attend=attend,
             kinds=(),
+            rights="deploy/controller.yaml",
         )
 
     uvloop.run(run())

@@ -52,6 +52,7 @@ def command(
     from longshore.kube.client import Client
     from longshore.kube.config import load
     from longshore.live.plannerhost import PlannerHost
+    from longshore.live.run import greet
     from longshore.serve.planner import PlannerServer
     from longshore.serve.plannertls import ServerTLS
 
@@ -71,6 +72,7 @@ def command(
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         async with Client(load(kubeconfig, context=context)) as client:
+            await greet(client, rights="deploy/planner.yaml")
             host = PlannerHost(Engine(scheduler_name="planner"), client)
             async with PlannerServer(host.build, listen=listen, tls=tls) as server:
                 following = asyncio.create_task(host.run())

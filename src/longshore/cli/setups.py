@@ -20,6 +20,8 @@ def set_up(
     from msgspec.structs import replace
 
     from longshore.framework import setup
+    from longshore.framework.registry import own_plugins
+    from longshore.podset.arguments import NAME
     from longshore.podset.profile import podset_profile
 
     found = setup.set_up(config, plugins=plugins, scheduler_name=scheduler_name or "longshore")
@@ -31,4 +33,8 @@ def set_up(
     given = [plugin for plugin in found.plugins.values() if plugin.source in plugins]
     (sets,) = setup.enable(replace(found.configuration, profiles=(sets,)), given).profiles
     profiles = (*found.configuration.profiles, sets)
-    return replaced(found, configuration=replace(found.configuration, profiles=profiles))
+    return replaced(
+        found,
+        configuration=replace(found.configuration, profiles=profiles),
+        plugins={**found.plugins, NAME: own_plugins()[NAME]},
+    )

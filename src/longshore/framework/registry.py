@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -29,6 +29,7 @@ from longshore.framework.points import Handle, Plugin
 from longshore.framework.profile import points_of
 
 GROUP = "longshore.plugins"
+_OURSELVES = "longshore"
 
 _IN_MODULE = re.compile(r"([^\W\d][\w.]*):([^\W\d][\w.]*)")
 _PLUGIN = (
@@ -73,17 +74,34 @@ class Registered:
 
 
 def load_plugins(sources: Iterable[str] = ()) -> dict[str, Registered]:
-    """All plugins of the sources and of installed packages, by name. One that is named twice counts once."""
+    """All plugins of the sources and of other packages, by name. One that is named twice counts once."""
     files: dict[Path, ModuleType] = {}
     registered: dict[str, Registered] = {}
     for source in sources:
         for thing in _from_file(source, files) if source.endswith(".py") else [_from_module(source)]:
             _register(thing, source, registered)
     for point in entry_points(group=GROUP):
-        package = point.dist.name if point.dist is not None else "?"
-        source = f"{point.value} of {package}"
-        _register(_imported(point.load, source), source, registered)
+        if _package(point) != _OURSELVES:
+            _register_entry_point(point, registered)
     return registered
+
+
+def own_plugins() -> dict[str, Registered]:
+    """Longshore's own that no default profile has: a configuration may enable them."""
+    registered: dict[str, Registered] = {}
+    for point in entry_points(group=GROUP):
+        if _package(point) == _OURSELVES:
+            _register_entry_point(point, registered)
+    return registered
+
+
+def _register_entry_point(point: EntryPoint, registered: dict[str, Registered]) -> None:
+    source = f"{point.value} of {_package(point)}"
+    _register(_imported(point.load, source), source, registered)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "?"
 
 
 def register(thing: Any, *, source: str = "") -> Registered:

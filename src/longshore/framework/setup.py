@@ -3,9 +3,9 @@
     setup = set_up("scheduler.yaml", plugins=["my_plugin.py"])
     Engine(setup.configuration, plugins=setup.plugins)
 
-Plugins of installed packages and those that the file itself says where to find are there for the file to
-enable. One that the command line gives is meant to be used: unless the file enables or disables it somewhere,
-it is enabled at all its points in every profile.
+Longshore's own, plugins of installed packages and those that the file itself says where to find are there
+for the file to enable. One that the command line gives is meant to be used: unless the file enables or
+disables it somewhere, it is enabled at all its points in every profile.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from longshore.framework.configuration import (
     load,
     plugin_sources,
 )
-from longshore.framework.registry import Registered, known_points, load_plugins
+from longshore.framework.registry import Registered, known_points, load_plugins, own_plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,21 @@ def set_up(
         loaded = Loaded(default_configuration(scheduler_name))
     else:
         registered = load_plugins([*plugins, *(_beside(file, source) for source in plugin_sources(file))])
-        loaded = load(file, known=known_points(registered))
+        own = own_plugins()
+        loaded = load(file, known=known_points({**own, **registered}))
+        registered |= {name: own[name] for name in _enabled(loaded.configuration) & own.keys()}
     given = [
         plugin
         for plugin in registered.values()
         if plugin.source in plugins and plugin.name not in loaded.plugins
     ]
     return Setup(enable(loaded.configuration, given), registered, loaded.warnings)
+
+
+def _enabled(configuration: Configuration) -> set[str]:
+    return {
+        each.name for profile in configuration.profiles for point in profile.points.values() for each in point
+    }
 
 
 def enable(configuration: Configuration, plugins: Sequence[Registered]) -> Configuration:

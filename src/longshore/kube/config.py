@@ -70,11 +70,12 @@ def load(kubeconfig: str | Path | None = None, *, context: str | None = None) ->
     raise UserError(f"no kubeconfig found ({source} {searched}): set KUBECONFIG or name a file")
 
 
-def in_cluster(folder: Path = SERVICE_ACCOUNT) -> Connection:
+def in_cluster(folder: Path | None = None) -> Connection:
     """The connection of the pod that we run in, under its service account, which is mounted in the folder."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not (host and port):
         raise UserError("not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
+    folder = folder or SERVICE_ACCOUNT
     authority, namespace = folder / "ca.crt", folder / "namespace"
     try:
         context = tls.trust(authority.read_bytes())

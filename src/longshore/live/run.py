@@ -47,11 +47,12 @@ async def schedule(
     attend: Callable[[Vitals], AbstractContextManager[object]] = nullcontext,
     planners: PlannerCalls | None = None,
     kinds: Sequence[Resource[Any]] = (NODES, *OTHERS),
+    rights: str = "deploy/scheduler.yaml",
 ) -> None:
     """Schedule until `stop` is set. `connect` is called once for each event loop that talks to the server.
 
     `attend` is entered when there is something to be known about the scheduler, and left at its end. `kinds`
-    are followed besides pods and what the controllers ask for.
+    are followed besides pods and what the controllers ask for; `rights` is the manifest with what we may do.
     """
     extenders = ExtenderCalls(configuration.extenders)
     connection = connect()
@@ -60,7 +61,7 @@ async def schedule(
         Pool(connection, size=_BINDS_AT_ONCE + _EVENTS_AT_ONCE) as pool,
         extenders,
     ):
-        await _greet(client)
+        await greet(client, rights=rights)
         driver = Driver(
             engine,
             client,
@@ -78,15 +79,16 @@ async def schedule(
                 await driver.run(until=stop)
 
 
-async def _greet(client: Client) -> None:
-    """The first request: what is wrong with address, certificates or rights shows here, in one line."""
+async def greet(client: Client, *, rights: str) -> None:
+    """The first request: what is wrong with address, certificates or rights shows here, in one line.
+
+    `rights` is the manifest with what we may do. Raises UserError.
+    """
     try:
         await client.request("GET", "/api/v1/pods", params={"limit": "1"}, timeout=15.0)
     except ApiError as error:
         if error.status in (401, 403):
-            raise UserError(
-                f"the API server refuses us: {error.message}; see deploy/scheduler.yaml"
-            ) from error
+            raise UserError(f"the API server refuses us: {error.message}; see {rights}") from error
         log.warning("the API server is not well", reason=str(error))
     except ConnectionFailed as error:
         raise UserError(f"cannot talk to the API server: {error}") from error

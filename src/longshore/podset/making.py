@@ -41,8 +41,8 @@ from longshore.podset.texts import (
 # Seconds: between two writes of a plan that only shrinks, or of its status; until a failed write is repeated.
 BETWEEN_WRITES = 1.0
 RETRY = 1.0
-# When planner services are asked again that have failed, if nothing changes before.
-_ASK_AGAIN = 10.0
+# When barred pods are planned again even if nothing changes before.
+_AGAIN = 10.0
 # A set that does not fit is planned again when something changes, but then rests so many times as long as
 # the planning took.
 _REST = 20.0
@@ -136,6 +136,8 @@ class Making:
         """The plan is stored: what becomes of each pod."""
         now = self._handle.now()
         left_out = {each.uid: each.reason for each in answer.plan.left_out}
+        # Nothing need change for another planner to answer, or for a refused node to do after all.
+        by_itself = answer.barred == REASON_PLANNER or not left_out.keys().isdisjoint(plan.refused)
         for pod in pods:
             uid = pod.metadata.uid
             # Not if the watch has told of the stored plan before, or of something else.
@@ -155,9 +157,9 @@ class Making:
         if plan.barred:
             self.stuck[plan.podset.key] = plan
             plan.not_before = now + max(RETRY, _REST * answer.plan.seconds)
-            if answer.barred == REASON_PLANNER:
-                plan.retry_at = now + _ASK_AGAIN
-                self._look(plan, after=_ASK_AGAIN)
+            if by_itself:
+                plan.retry_at = now + _AGAIN
+                self._look(plan, after=_AGAIN)
 
     def try_again(self, plan: SetPlan) -> None:
         """Something has changed, or the time has come: plan the barred pods anew."""
@@ -170,8 +172,7 @@ class Making:
         """The pod has its entry: it may go, as soon as it has no gate."""
         uid = pod.metadata.uid
         if not pod.spec.scheduling_gates:
-            if uid not in plan.going:
-                plan.ready.add(uid)
+            plan.ready.add(uid)
         elif uid not in plan.opening:
             plan.closed.add(uid)
 

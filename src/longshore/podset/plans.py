@@ -26,6 +26,9 @@ __all__ = ["GATE", "PlanController"]
 
 T = TypeVar("T")
 
+# Tries to bind a pod to its planned node, before another one is planned.
+_MOST_FAILURES = 3
+
 
 class Counts(NamedTuple):
     held_pods: int
@@ -60,10 +63,11 @@ class PlanController:
         if not podset.released:
             return why_held(podset)
         plan, uid = self._plan_of(pod), pod.metadata.uid
-        if plan is None or uid not in plan.going:
-            barred = None if plan is None else plan.barred.get(uid)
-            return BEING_PLANNED if barred is None else barred.message
-        return ""
+        if plan is None:
+            return BEING_PLANNED
+        if uid in plan.barred:
+            return plan.barred[uid].message
+        return "" if uid in plan.going else BEING_PLANNED
 
     def planned_node(self, pod: Pod) -> str | None:
         plan = self._plan_of(pod)
@@ -74,11 +78,23 @@ class PlanController:
         plan, uid = self._plan_of(pod), pod.metadata.uid
         if plan is not None:
             plan.refused.setdefault(uid, set()).add(node)
+            del plan.failures[uid]
             plan.going.discard(uid)
             plan.unplanned.add(uid)
             self._statuses[plan.podset.key].refuted(pod.metadata.name, node)
             self._handle.cluster.nominations.remove(uid)
             self._look(plan)
+
+    def not_bound(self, pod: Pod, node: str) -> None:
+        """The pod had its planned node, and that came to nothing."""
+        plan, uid = self._plan_of(pod), pod.metadata.uid
+        if plan is not None and uid in plan.going and plan.entry(pod) == node:
+            plan.failures[uid] += 1
+
+    def is_given_up(self, pod: Pod) -> bool:
+        """Whether binding the pod to its planned node has failed too often."""
+        plan = self._plan_of(pod)
+        return plan is not None and plan.failures[pod.metadata.uid] >= _MOST_FAILURES
 
     def permits(self, pod: Pod, node: str) -> bool:
         """Whether the pod may be bound at once; if not, it waits for others, or until that is stored."""
@@ -118,17 +134,24 @@ class PlanController:
                     if plan.told(now=now):
                         self._look_at_all(plan, now=now)
         if self._making.stuck and _may_help(change):
-            for plan in self._making.stuck.values():
-                self._retry(plan, now=now)
+            for key, plan in list(self._making.stuck.items()):
+                if plan.barred:
+                    self._retry(plan, now=now)
+                else:
+                    del self._making.stuck[key]
 
     def advance(self, *, now: float) -> Iterable[Errand]:
         for key in self._agenda.due(now):
             plan = self._plans.get(key)
-            if plan is not None:
-                yield from self._do(plan, now=now)
+            if plan is None:
+                continue
+            for later in (plan.retry_at, plan.watch_due):
+                if later is not None and later > now:
+                    self._agenda.put(key, later)
+            yield from self._do(plan, now=now)
 
     def _do(self, plan: SetPlan, *, now: float) -> Iterable[Errand]:
-        making, status = self._making, self._statuses[plan.podset.key]
+        making = self._making
         if plan.told(now=now):
             self._look_at_all(plan, now=now)
         if plan.untold:
@@ -140,21 +163,27 @@ class PlanController:
             return
         if plan.retry_at is not None and plan.retry_at <= now:
             making.try_again(plan)
+        errand = self._next_errand(plan, now=now)
+        if errand is not None:
+            plan.under_way = True
+            yield errand
+
+    def _next_errand(self, plan: SetPlan, *, now: float) -> Errand | None:
+        """One at a time for each set: planning comes first, and what is for people last."""
+        podset, status = plan.podset, self._statuses[plan.podset.key]
         if plan.needs_planning:
-            plan.under_way = True
-            yield making.make(plan, status)
-        elif plan.outdated:
-            plan.under_way = True
-            yield making.correct(plan, status)
-        elif status.is_outdated(plan):
-            if now < plan.status_written + BETWEEN_WRITES:
-                self._look(plan, after=plan.status_written + BETWEEN_WRITES - now)
-            else:
-                plan.under_way = True
-                yield making.write_status(plan, status)
-        elif plan.podset.is_empty:
-            del self._plans[plan.podset.key], self._statuses[plan.podset.key]
-            self._sets.forget_if_empty(plan.podset)
+            return self._making.make(plan, status)
+        if plan.outdated:
+            return self._making.correct(plan, status)
+        if status.is_outdated(plan):
+            rest = plan.status_written + BETWEEN_WRITES - now
+            if rest <= 0:
+                return self._making.write_status(plan, status)
+            self._look(plan, after=rest)
+        elif podset.is_empty:
+            del self._plans[podset.key], self._statuses[podset.key]
+            self._sets.forget_if_empty(podset)
+        return None
 
     # Which pods need what.
 
@@ -168,7 +197,8 @@ class PlanController:
     def _pod_changed(self, plan: SetPlan, pod: Pod, *, now: float) -> None:
         podset, uid, name = plan.podset, pod.metadata.uid, pod.metadata.name
         if uid in podset.pending:
-            self._sort(plan, podset.pending[uid])
+            if not plan.released or uid not in plan.going:
+                self._sort(plan, podset.pending[uid])
             if plan.awaits(name):
                 plan.outdated = True
             self._look(plan)
@@ -207,6 +237,9 @@ class PlanController:
             plan.missing.add(uid)
         if not plan.released or uid in plan.barred:
             self._making.tell_if_news(plan, pod)
+        elif uid in plan.unplanned:
+            # Being planned: what is stored for it so far does not count.
+            return
         elif plan.entry(pod) is not None:
             plan.left_out.pop(uid, None)
             self._making.make_ready(plan, pod)

@@ -130,9 +130,9 @@ class PlanStatus:
             conditions.append(condition(PLANNED_AGAIN, True, "NodeInvalid", why, generation=generation))
         return msgspec.structs.replace(
             status,
-            objective=made.objective,
-            bound=made.bound,
-            gap=made.gap,
+            objective=_rounded(made.objective),
+            bound=_rounded(made.bound),
+            gap=_rounded(made.gap),
             planner=made.planner,
             seconds=round(made.seconds, 3),
             conditions=merged(conditions, old.conditions, wall=wall),
@@ -143,6 +143,11 @@ def _unplaced(plan: SetPlan) -> list[UnplacedPod]:
     reasons = plan.left_out | {uid: each.message for uid, each in plan.barred.items()}
     pending = plan.podset.pending
     return [UnplacedPod(pending[uid].metadata.name, why) for uid, why in reasons.items() if uid in pending]
+
+
+def _rounded(value: float | None) -> float | None:
+    """Bounds are computed with a margin that nobody wants to read."""
+    return None if value is None else round(value, 6)
 
 
 def _without_times(status: SchedulePlanStatus) -> SchedulePlanStatus:

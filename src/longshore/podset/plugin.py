@@ -14,7 +14,7 @@ from longshore.framework import Code, CycleState, NodeStatuses, PostFilterResult
 from longshore.framework.points import MAX_PERMIT_WAIT
 from longshore.podset.arguments import NAME, planner_settings
 from longshore.podset.plans import PlanController
-from longshore.podset.texts import PLANNED_AGAIN
+from longshore.podset.texts import NOT_BOUND, PLANNED_AGAIN
 
 _NOTHING = PostFilterResult(Status.unschedulable(""))
 
@@ -42,6 +42,8 @@ class PodSetPlanner:
             # Since it entered the queue its label has changed.
             return Status(Code.PENDING, (why,))
         node = self._plans.planned_node(pod.pod)
+        if node is not None and self._plans.is_given_up(pod.pod):
+            return Status.unschedulable(NOT_BOUND.format(node=node))
         return None if node is None else (node,)
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
@@ -52,6 +54,13 @@ class PodSetPlanner:
             return _NOTHING
         self._plans.refute(pod.pod, node)
         return PostFilterResult(Status.unschedulable(PLANNED_AGAIN.format(node=node)), nominated="")
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        if not self._plans.imagining and _in_a_set(pod.pod):
+            self._plans.not_bound(pod.pod, node)
 
     def permit(self, state: CycleState, pod: PodInfo, node: str) -> Status | Wait | None:
         if not _in_a_set(pod.pod) or self._plans.permits(pod.pod, node):

@@ -25,5 +25,6 @@ def podset_profile(
     }
     points["preEnqueue"] = (*points["preEnqueue"], ours)
     points["preFilter"] = (ours, *points["preFilter"])
+    points["reserve"] = (*points["reserve"], ours)
     points["postFilter"] = points["permit"] = (ours,)
     return msgspec.structs.replace(profile, points=points, args={**profile.args, NAME: dict(args or {})})

@@ -5,6 +5,7 @@ into the queue. One that no node would do for is `left_out` and looks for a node
 if it may not do that.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
@@ -46,6 +47,8 @@ class SetPlan:
         self.barred: dict[str, Barred] = {}
         # Nodes that were planned for the pod, and that would not do when it was tried.
         self.refused: dict[str, set[str]] = {}
+        # How often the pod could not be bound to the node that is planned for it.
+        self.failures: Counter[str] = Counter()
         # Pods that found a node by themselves and wait until their entry is stored: name and node.
         self.admitted: dict[str, tuple[str, str]] = {}
         # Of a set that goes only as a whole: pods that have their node and wait for the missing ones.
@@ -122,6 +125,7 @@ class SetPlan:
             marked.discard(uid)
         for marked in (self.closed, self.opening, self.untold):
             marked.discard(uid)
+        del self.failures[uid]
 
     # The plan as it is stored.
 

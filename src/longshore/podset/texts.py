@@ -21,6 +21,7 @@ HELD_QUIET = (
 )
 BEING_PLANNED = "the pod's set is being planned"
 PLANNED_AGAIN = "planned node {node} will not do any more: the set is planned again"
+NOT_BOUND = "binding to the planned node {node} has failed again and again"
 GATED = "the set goes only as a whole, and {pod} has the scheduling gate {gate}"
 
 

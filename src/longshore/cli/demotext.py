@@ -1,0 +1,149 @@
+"""What the demo prints: the nodes before and after the trigger, and the story of the set in between."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from longshore.cli.bars import Bars
+
+_MOST_ROWS = 20
+_MOST_REASONS = 3
+
+
+class Usage(NamedTuple):
+    """What is used of a node, or of several: cpu in millicores, memory in bytes."""
+
+    name: str
+    pods: int
+    cpu: int
+    cpu_allocatable: int
+    memory: int
+    memory_allocatable: int
+
+    @classmethod
+    def together(cls, group: "list[Usage]") -> "Usage":
+        name = group[0].name if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
+        return cls(name, *(sum(column) for column in zip(*(usage[1:] for usage in group), strict=True)))
+
+
+class Result(NamedTuple):
+    """Times are those of the simulation, in seconds; `seconds` is what it took on this machine.
+
+    Of the set: how many pods were held and why, when the last had come, when the trigger fired, how many were
+    planned, bound, and bound as planned. Of all pods: what became of them.
+    """
+
+    before: list[Usage]
+    after: list[Usage]
+    held: int
+    why_held: str
+    come: float
+    fired: float
+    planned: int
+    members_bound: int
+    as_planned: int
+    plan_gone: bool
+    ended: float
+    bound: int
+    pending: int
+    preempted: int
+    reasons: list[tuple[str, int]]
+    decisions: int
+    seconds: float
+
+    @property
+    def decisions_per_second(self) -> int:
+        return round(self.decisions / self.seconds)
+
+
+def as_dict(result: Result) -> dict[str, Any]:
+    return {
+        "before": [usage._asdict() for usage in result.before],
+        "after": [usage._asdict() for usage in result.after],
+        "set": {
+            "held": result.held,
+            "firedAt": round(result.fired, 3),
+            "planned": result.planned,
+            "leftOut": result.held - result.planned,
+            "bound": result.members_bound,
+            "asPlanned": result.as_planned,
+            "planGone": result.plan_gone,
+        },
+        "pods": {"bound": result.bound, "pending": result.pending, "preempted": result.preempted},
+        "pendingReasons": [{"message": message, "pods": number} for message, number in result.reasons],
+        "decisions": result.decisions,
+        "decisionsPerSecond": result.decisions_per_second,
+        "virtualSeconds": round(result.ended, 3),
+    }
+
+
+def draw(result: Result, title: str, console: "Console") -> None:
+    from rich.text import Text
+
+    from longshore.cli.bars import Bars
+
+    picture = _picture(result, Bars(console.encoding))
+    console.print(Text(title, style="bold"), "", picture, "", _story(result), "", _facts(result), sep="\n")
+
+
+def _picture(result: Result, bars: "Bars") -> "Table":
+    from rich.table import Table
+
+    size = -(-len(result.after) // _MOST_ROWS)
+    picture = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("node" if size == 1 else "nodes", "pods", "cpu, before and after the trigger"):
+        picture.add_column(heading, no_wrap=True)
+    for first in range(0, len(result.after), size):
+        before, after = (
+            Usage.together(usages[first : first + size]) for usages in (result.before, result.after)
+        )
+        cpu = bars.becoming(before.cpu, after.cpu, after.cpu_allocatable)
+        picture.add_row(after.name, bars.counts(before.pods, after.pods), cpu)
+    return picture
+
+
+def _story(result: Result) -> "Table":
+    from rich.table import Table
+
+    story = Table.grid(padding=(0, 2, 0, 0))
+    story.add_column(justify="right", no_wrap=True)
+    story.add_column()
+
+    def tell(when: float, what: str) -> None:
+        story.add_row(f"{when:.1f} s", what)
+
+    if not result.held:
+        tell(result.fired, "the trigger fires, and the set batch has no pods")
+        return story
+    tell(0.0, f"pods come; {result.held:,} pods of the set batch wait: {result.why_held}")
+    tell(result.come, "the last pod of the set has come")
+    left_out = result.held - result.planned
+    but = f", {left_out:,} are left out for want of room" if left_out else ""
+    tell(result.fired, f"2m0s later the trigger fires: a plan for {result.planned:,} pods is stored{but}")
+    agree = (
+        "all are where the plan says"
+        if result.as_planned == result.members_bound
+        else f"{result.as_planned:,} are where the plan says"
+    )
+    tell(result.fired, f"{result.members_bound:,} pods bound: {agree}")
+    gone = "and with the last of them the plan" if result.plan_gone else "and the plan is still there"
+    tell(result.ended, f"the pods of the set are deleted, {gone}")
+    return story
+
+
+def _facts(result: Result) -> "Table":
+    from rich.table import Table
+
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    fates = (f"{result.bound:,} bound", f"{result.pending:,} pending", f"{result.preempted:,} preempted")
+    facts.add_row("pods", ", ".join(fates))
+    for number, (message, pods) in enumerate(result.reasons[:_MOST_REASONS]):
+        facts.add_row("" if number else "pending", f"{pods:,} pods: {message}")
+    if len(result.reasons) > _MOST_REASONS:
+        facts.add_row("", f"and {len(result.reasons) - _MOST_REASONS:,} other reasons")
+    facts.add_row(
+        "decisions", f"{result.decisions:,}, {result.decisions_per_second:,} a second on this machine"
+    )
+    return facts

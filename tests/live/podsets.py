@@ -1,0 +1,377 @@
+"""Pod sets on the real control plane: a namespace with nodes of its own, watched, and the processes on it.
+
+Nodes carry the label `pool`, and pods ask for it, so that tests share the cluster and one scheduler without
+sharing room.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+from tests.deploy.podsets import install as install_kinds
+from tests.live.pods import eventually, manifest
+
+from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, plan_name
+from longshore.api.podset import PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULE, SCHEDULER_NAME
+from longshore.dev import ControlPlane
+from longshore.kube import Client, load
+from longshore.kube.errors import ApiError
+from longshore.kube.reflector import Reflector
+from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, SERVICES, Resource
+
+# Of others, but taken from here.
+__all__ = ["PLANNING", "SCHEDULE", "install_kinds"]
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+SET = "batch"
+_GROUP = "planner.ciena.io/v1alpha1"
+_RESOURCES: dict[str, Resource[Any]] = {
+    "Pod": PODS,
+    "Node": NODES,
+    "Service": SERVICES,
+    "ScheduleTrigger": SCHEDULE_TRIGGERS,
+    "SchedulePlan": SCHEDULE_PLANS,
+}
+Manifest = dict[str, Any]
+
+
+# Objects, as people write them.
+
+
+def member(name: str, *, podset: str = SET, cpu: str = "100m", **spec: Any) -> Manifest:
+    made = manifest(name, cpu=cpu, scheduler=SCHEDULER_NAME, labels={POD_SET_LABEL: podset})
+    made["spec"] |= {"terminationGracePeriodSeconds": 0, **spec}
+    return made
+
+
+def members(count: int, **more: Any) -> list[Manifest]:
+    return [member(f"pod-{number}", **more) for number in range(count)]
+
+
+def trigger(
+    name: str = "go", *, podset: str = SET, state: str = PLANNING, quiet: str = "", **spec: Any
+) -> Manifest:
+    labels = {POD_SET_LABEL: podset} | ({QUIET_TIME_LABEL: quiet} if quiet else {})
+    meta = {"name": name, "labels": labels}
+    return {
+        "apiVersion": _GROUP,
+        "kind": "ScheduleTrigger",
+        "metadata": meta,
+        "spec": {"state": state, **spec},
+    }
+
+
+def plan(namespace: str, entries: dict[str, str], *, podset: str = SET) -> Manifest:
+    meta = {"name": plan_name(namespace, podset), "labels": {POD_SET_LABEL: podset}}
+    pairs = [{"pod": pod, "node": node} for pod, node in entries.items()]
+    return {"apiVersion": _GROUP, "kind": "SchedulePlan", "metadata": meta, "spec": {"plan": pairs}}
+
+
+def planner_service(name: str, label: str, value: str = "enabled") -> Manifest:
+    meta = {"name": name, "labels": {f"planner.ciena.io/{label}": value}}
+    spec = {"ports": [{"name": "grpc", "port": 7309, "targetPort": 7777}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+
+
+@dataclass
+class World:
+    """One namespace as it is now, and all that happened in it since the watch began."""
+
+    plane: ControlPlane
+    client: Client
+    namespace: str
+    nodes: list[str]
+    history: list[tuple[float, Change[Any]]] = field(default_factory=list)
+    pods: dict[str, Pod] = field(default_factory=dict)
+    triggers: dict[str, ScheduleTrigger] = field(default_factory=dict)
+    plans: dict[str, SchedulePlan] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def hear(self, change: Change[Any]) -> None:
+        self.history.append((time.monotonic(), change))
+        stores: dict[type, dict[str, Any]] = {
+            Pod: self.pods,
+            ScheduleTrigger: self.triggers,
+            SchedulePlan: self.plans,
+        }
+        thing = change.object
+        store = stores[type(thing)]
+        if change.new is None:
+            store.pop(thing.metadata.name, None)
+        else:
+            store[thing.metadata.name] = change.new
+        self._changed.set()
+
+    # What is there.
+
+    @property
+    def placed(self) -> dict[str, str]:
+        return {name: pod.spec.node_name for name, pod in self.pods.items() if pod.spec.node_name}
+
+    def plan(self, podset: str = SET) -> SchedulePlan | None:
+        return self.plans.get(plan_name(self.namespace, podset))
+
+    def entries(self, podset: str = SET) -> dict[str, str]:
+        found = self.plan(podset)
+        return {} if found is None else {entry.pod: entry.node for entry in found.spec.plan}
+
+    def state(self, name: str = "go") -> str:
+        return self.triggers[name].spec.state
+
+    def condition(self, pod: str) -> tuple[str, str]:
+        """Reason and message of why it has no node."""
+        conditions = self.pods[pod].status.conditions if pod in self.pods else ()
+        found = [c for c in conditions if c.type == "PodScheduled"]
+        return (found[0].reason, found[0].message) if found else ("", "")
+
+    def trigger_condition(self, kind: str, name: str = "go") -> tuple[str, str]:
+        """Status and message."""
+        conditions = self.triggers[name].status.conditions if name in self.triggers else ()
+        found = [c for c in conditions if c.type == kind]
+        return (found[0].status, found[0].message) if found else ("", "")
+
+    async def events(self, name: str) -> list[Manifest]:
+        """What people were told about the object of this name."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
+        items = msgspec.json.decode(await self.client.request("GET", path))["items"]
+        return [item for item in items if item["regarding"]["name"] == name]
+
+    # What happened.
+
+    def when(self, happened: Callable[[Change[Any]], bool]) -> float:
+        return next(at for at, change in self.history if happened(change))
+
+    def flips(self, name: str = "go") -> list[float]:
+        """When the trigger became Schedule."""
+        return [
+            at
+            for at, change in self.history
+            if isinstance(change.new, ScheduleTrigger)
+            and change.new.metadata.name == name
+            and change.new.spec.state == SCHEDULE
+            and isinstance(change.old, ScheduleTrigger)
+            and change.old.spec.state == PLANNING
+        ]
+
+    def stored_plans(self, podset: str = SET) -> list[dict[str, str]]:
+        """The entries of the plan, each time they were other ones; empty when it went."""
+        name = plan_name(self.namespace, podset)
+        found: list[dict[str, str]] = []
+        for _, change in self.history:
+            thing = change.object
+            if isinstance(thing, SchedulePlan) and thing.metadata.name == name:
+                entries = [] if change.new is None else change.new.spec.plan
+                now = {entry.pod: entry.node for entry in entries}
+                if not found or found[-1] != now:
+                    found.append(now)
+        return found
+
+    # What people do.
+
+    async def create(self, *objects: Manifest) -> None:
+        await asyncio.gather(*map(self._post, objects))
+
+    async def _post(self, thing: Manifest) -> None:
+        if thing["kind"] == "Pod":
+            thing["spec"].setdefault("nodeSelector", {"pool": self.namespace})
+        path = _RESOURCES[thing["kind"]].path(namespace=self.namespace)
+        await self.client.request("POST", path, body=msgspec.json.encode(thing))
+
+    async def patch(self, kind: str, name: str, changes: Manifest, *, subresource: str = "") -> None:
+        path = _RESOURCES[kind].path(namespace=self.namespace, name=name, subresource=subresource)
+        merge = "application/merge-patch+json"
+        await self.client.request("PATCH", path, body=msgspec.json.encode(changes), content_type=merge)
+
+    async def delete(self, kind: str, *names: str) -> None:
+        """With whatever grace the objects have."""
+        paths = [_RESOURCES[kind].path(namespace=self.namespace, name=name) for name in names]
+        await asyncio.gather(*(self.client.request("DELETE", path, body=b"{}") for path in paths))
+
+    async def set_state(self, state: str, name: str = "go") -> None:
+        await self.patch("ScheduleTrigger", name, {"spec": {"state": state}})
+
+    async def release(self, name: str = "go") -> None:
+        await self.set_state(SCHEDULE, name)
+
+    async def label(self, kind: str, name: str, key: str, value: str | None) -> None:
+        await self.patch(kind, name, {"metadata": {"labels": {key: value}}})
+
+    # Waiting.
+
+    async def until(self, check: Callable[[], bool], *, within: float = 10.0) -> None:
+        """Until it is so, as the watch tells."""
+        try:
+            async with asyncio.timeout(within):
+                while not check():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"not so after {within:g} s: {self}") from None
+
+    async def stays(self, check: Callable[[], bool], seconds: float) -> None:
+        """It is so for as long as this, after every change."""
+        assert check(), str(self)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    self._changed.clear()
+                    await self._changed.wait()
+                    assert check(), str(self)
+
+    async def until_placed(self, count: int, *, within: float = 10.0) -> None:
+        await self.until(lambda: len(self.placed) == count, within=within)
+
+    async def until_held(self, count: int) -> None:
+        await self.until(
+            lambda: sum(self.condition(name)[0] == "WaitingForTrigger" for name in self.pods) == count
+        )
+
+    async def until_plan_tells_the_truth(self, *, podset: str = SET, within: float = 10.0) -> None:
+        await self.until(lambda: self.entries(podset) == self.placed, within=within)
+
+    def __str__(self) -> str:
+        conditions = {name: self.condition(name) for name in self.pods if name not in self.placed}
+        return (
+            f"placed {self.placed}, waiting {conditions}, "
+            f"plans { {name: each.spec.plan for name, each in self.plans.items()} }, "
+            f"triggers { {name: each.spec.state for name, each in self.triggers.items()} }"
+        )
+
+
+@asynccontextmanager
+async def world(
+    plane: ControlPlane, namespace: str, *, nodes: int = 3, cpu: str = "4", memory: str = "8Gi"
+) -> AsyncIterator[World]:
+    made: list[str] = []
+    if nodes:
+        made = await asyncio.to_thread(
+            plane.add_nodes, nodes, cpu=cpu, memory=memory, prefix=f"{namespace}-", labels={"pool": namespace}
+        )
+    async with Client(load(plane.kubeconfig)) as client:
+        here = World(plane, client, namespace, made)
+        reflectors: list[Reflector[Any]] = [
+            Reflector(client, resource, here.hear, namespace=namespace)
+            for resource in (PODS, SCHEDULE_TRIGGERS, SCHEDULE_PLANS)
+        ]
+        tasks = [asyncio.create_task(each.run()) for each in reflectors]
+        try:
+            async with asyncio.timeout(20):
+                await asyncio.gather(*(each.synced.wait() for each in reflectors))
+            yield here
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for name in here.nodes:
+                with contextlib.suppress(ApiError):  # the test may have done so
+                    await client.request("DELETE", NODES.path(name=name))
+
+
+async def add_nodes(here: World, count: int, *, cpu: str = "4", memory: str = "8Gi") -> list[str]:
+    """More of them."""
+    made = await asyncio.to_thread(
+        here.plane.add_nodes,
+        count,
+        cpu=cpu,
+        memory=memory,
+        prefix=f"{here.namespace}-",
+        labels={"pool": here.namespace},
+    )
+    here.nodes += made
+    return made
+
+
+# Processes.
+
+
+@dataclass
+class Running:
+    process: subprocess.Popen[str]
+    log: Path
+
+    @property
+    def lines(self) -> list[Manifest]:
+        """What it has logged."""
+        found = []
+        for line in self.log.read_text().splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                found.append(json.loads(line))
+        return found
+
+    def told(self, event: str) -> list[Manifest]:
+        return [line for line in self.lines if event in line.get("event", "")]
+
+    def wait_for(self, event: str, *, within: float = 30.0) -> Manifest:
+        eventually(
+            lambda: bool(self.told(event)) or self.process.poll() is not None, within=within, pause=0.02
+        )
+        assert self.told(event), self.log.read_text()
+        return self.told(event)[0]
+
+    def crash(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, *, within: float = 20.0) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(within)
+
+
+# The account of each process, and the manifest that gives it its rights.
+ACCOUNTS = {
+    "run": ("scheduler.yaml", "longshore", "kube-system"),
+    "controller": ("controller.yaml", "longshore-controller", "planner-system"),
+    "planner": ("planner.yaml", "podset-planner", "planner-system"),
+}
+# What a test says comes after these.
+_ARGUMENTS = {
+    # Without a lease: nobody has to wait until that of a crashed one is over.
+    "run": ("-v", "--metrics-port=0", "--bind-address=127.0.0.1", "--no-leader-elect"),
+    "controller": ("-v", "--metrics-port=0", "--no-leader-elect"),
+    "planner": ("--listen=127.0.0.1:0",),
+}
+
+
+def account(plane: ControlPlane, command: str) -> Path:
+    """A kubeconfig with the rights that the manifest gives to this process."""
+    file, name, namespace = ACCOUNTS[command]
+    documents = yaml.safe_load_all((DEPLOY / file).read_text())
+    plane.apply(yaml.safe_dump_all(each for each in documents if each["kind"] != "Deployment"))
+    return plane.service_account(name, namespace=namespace)
+
+
+@contextmanager
+def running(
+    plane: ControlPlane, folder: Path, command: str, *arguments: str, kubeconfig: Path | None = None
+) -> Iterator[Running]:
+    """`longshore COMMAND` under its own account, killed at the end if it still runs."""
+    log = folder / f"{command}-{len(list(folder.glob('*.log')))}.log"
+    connect = ("--kubeconfig", str(kubeconfig or account(plane, command)))
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "longshore", command, *_ARGUMENTS[command], *connect, *arguments],
+            stderr=stderr,
+            text=True,
+            env=os.environ | {"KUBECONFIG": "/nonexistent"},
+        )
+    started = Running(process, log)
+    try:
+        yield started
+    finally:
+        started.crash()
+    # The manifest gives it all the rights that it needs.
+    assert "is forbidden: User" not in log.read_text()

@@ -1,0 +1,128 @@
+"""Pages of docs/ that show commands and what they print: followed in a shell, on a real cluster."""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from longshore.dev.build import build
+
+ROOT = Path(__file__).parents[1]
+
+
+class Page:
+    """`varying` are the words that differ from run to run, as patterns."""
+
+    def __init__(self, name: str, *, varying: Sequence[str]) -> None:
+        self.text = (ROOT / "docs" / name).read_text()
+        self._varying = varying
+
+    def blocks(self, language: str) -> list[str]:
+        return re.findall(rf"^```{language}\n(.*?)^```", self.text, flags=re.MULTILINE | re.DOTALL)
+
+    def steps(self) -> Iterator[tuple[str, str]]:
+        """Every command of the page, with the output that is shown for it."""
+        for block in self.blocks("console"):
+            for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = step.partition("\n")
+                yield command, output
+
+    def rows(self, heading: str) -> list[list[str]]:
+        """The table that has this heading in its first column."""
+        [table] = [
+            table
+            for table in re.findall(r"(?:^\|.*\n)+", self.text, flags=re.MULTILINE)
+            if table.startswith(f"| {heading} |")
+        ]
+        return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+
+    def shows(self, shown: str, output: str) -> bool:
+        """Whether the output is what is shown, however wide its columns are."""
+        return re.fullmatch(self._pattern(shown), output) is not None
+
+    def _pattern(self, shown: str) -> str:
+        def word(text: str) -> str:
+            return next((each for each in self._varying if re.fullmatch(each, text)), re.escape(text))
+
+        return "".join(rf"\s*{r' +'.join(map(word, line.split()))} *\n" for line in shown.splitlines())
+
+    def follow(
+        self,
+        session: "Session",
+        steps: Iterator[tuple[str, str]],
+        *,
+        until: Callable[[str], bool] = lambda _command: False,
+        after: Callable[[str], None] = lambda _command: None,
+    ) -> str:
+        """Run commands as they stand until one that goes on for ever, which is returned."""
+        for command, shown in steps:
+            if until(command):
+                return command
+            if re.search(r"\bget\b", command):
+                self.eventually(partial(session.run, command), shown)
+            else:
+                output = session.run(command)
+                assert not shown or self.shows(shown, output), f"{command}\n{output}"
+            after(command)
+        return ""
+
+    def eventually(self, check: Callable[[], str], shown: str) -> None:
+        """Wait until the output is what is shown."""
+        deadline = time.monotonic() + 30
+        while not self.shows(shown, output := check()):
+            assert time.monotonic() < deadline, f"shown:\n{shown}\nfound:\n{output}"
+            time.sleep(0.2)
+
+
+class Session:
+    """A shell whose exported variables live on from one command to the next, and a window beside it."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, str] | None = None) -> None:
+        cache, programs = folder / "cache", folder / "bin"
+        cache.mkdir()
+        (cache / "control-plane").symlink_to(build().parent)
+        programs.mkdir()
+        (programs / "kubectl").symlink_to(build() / "kubectl")
+        self._exported = folder / "exported"
+        self._exported.touch()
+        self.log = folder / "beside.log"
+        self._environment = {
+            "PATH": f"{programs}:{Path(sys.executable).parent}:/usr/bin:/bin",
+            "HOME": str(folder),
+            "LONGSHORE_CACHE": str(cache),
+            **(variables or {}),
+        }
+
+    def run(self, command: str) -> str:
+        """What it prints, warnings first."""
+        script = f". {self._exported}\n{command}\nexport -p > {self._exported}"
+        done = subprocess.run(
+            ["bash", "-ec", script],
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stderr + done.stdout
+
+    @contextmanager
+    def beside(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+        with self.log.open("wb") as log:
+            process = subprocess.Popen(
+                ["bash", "-ec", f". {self._exported}\nexec {command}"],
+                cwd=ROOT,
+                env=self._environment,
+                stderr=log,
+            )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()

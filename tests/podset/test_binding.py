@@ -1,0 +1,76 @@
+"""Binds that fail: the plan is kept to, corrected, or made anew, and tells the truth in the end."""
+
+from typing import Any
+
+import pytest
+from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+
+from longshore.api.podset import SCHEDULE
+from longshore.framework.effects import Bind, Effect, Failed, Outcome
+from longshore.sim import Faults
+
+FIRED = trigger(state=SCHEDULE)
+
+
+class Refusing(Sets):
+    """An admission policy there refuses to bind pods to the node n1."""
+
+    def _land(self, effect: Effect, faults: Any) -> Outcome:
+        if isinstance(effect, Bind) and effect.node == "n1":
+            return Failed("admission webhook denied the request", 403, "Forbidden")
+        return super()._land(effect, faults)
+
+
+@pytest.mark.parametrize("kind", ["failed", "conflict", "lost"])
+def test_a_bind_that_goes_wrong_once_is_tried_again_on_the_planned_node(kind: str) -> None:
+    sets = Sets(*WORKERS, FIRED, member("a"), faults=Faults(**{kind: 1.0}, until=0.5))
+    planned = sets.entries()
+    sets.after(10.0)
+    assert sets.entries() == sets.nodes() == planned
+    assert len(sets.plan_writes()) == 1
+
+
+def test_a_node_that_no_pod_can_be_bound_to_is_given_up() -> None:
+    sets = Refusing(*WORKERS, FIRED, plan_by_hand({"a": "n1"}), member("a"))
+    sets.after(60.0)
+    assert sets.entries() == sets.nodes()
+    assert sets.node_of("a") in ("n2", "n3")
+    assert len([bind for bind in sets.asked_for(Bind) if bind.node == "n1"]) == 3
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.endswith("n1 would not do for a any more")
+
+
+def test_a_set_that_goes_as_a_whole_gives_it_up_too() -> None:
+    whole = trigger(state=SCHEDULE, all_or_nothing=True)
+    sets = Refusing(*WORKERS, whole, *(member(f"p{n}", cpu="2") for n in range(4)))
+    sets.after(120.0)
+    assert sets.entries() == sets.nodes()
+    assert all(sets.nodes().values())
+
+
+def test_a_set_for_which_there_is_no_other_node_goes_on_trying() -> None:
+    sets = Refusing(worker("n1"), FIRED, member("a"))
+    sets.after(120.0)
+    assert sets.node_of("a") == ""
+    sets.add(worker("n2"))
+    sets.after(30.0)
+    assert sets.entries() == sets.nodes() == {"a": "n2"}
+
+
+def test_a_pod_bound_by_someone_else_is_where_that_one_has_put_it() -> None:
+    sets = Sets(*WORKERS, FIRED, member("a"), bind_latency=1.0)
+    (bind,) = sets.asked_for(Bind)
+    elsewhere = "n3" if bind.node != "n3" else "n2"
+    sets.cluster.perform(Bind.of(sets.pod("a"), elsewhere))
+    sets.after(0.5)
+    sets.add(sets.pod("a"))
+    sets.after(10.0)
+    assert sets.entries() == sets.nodes() == {"a": elsewhere}
+
+
+def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
+    sets = Sets(*WORKERS, FIRED, member("a"), bind_latency=1.0)
+    sets.after(0.5)
+    sets.take_away(member("a"))
+    sets.after(10.0)
+    assert sets.plan() is None
+    assert sets.engine.deadline is None

@@ -1,0 +1,117 @@
+"""What a plan says about itself: how good it is, who made it, and how far it is carried out."""
+
+import pytest
+from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+
+from longshore.api.podset import PACK, SCHEDULE, SchedulePlan, UnplacedPod
+from longshore.framework.effects import PatchObject
+from longshore.podset.conditions import timestamp
+from longshore.sim import Faults
+
+
+def status_writes(sets: Sets) -> list[PatchObject]:
+    return [each for each in sets.asked_for(PatchObject) if each.kind is SchedulePlan and each.subresource]
+
+
+def test_how_good_it_is_and_who_made_it_is_told() -> None:
+    sets = Sets(*WORKERS, trigger(), *(member(f"p{n}") for n in range(3)))
+    sets.release()
+    sets.after(5.0)
+    status = sets.stored_plan().status
+    assert (status.objective, status.bound, status.gap) == (0.25, 0.25, 0.0)
+    assert status.planner == "built-in"
+    assert (status.planned, status.following, status.unplaced) == (3, 3, ())
+    assert conditions(sets.stored_plan())["Complete"].status == "True"
+
+
+def test_the_objective_is_that_of_the_trigger() -> None:
+    sets = Sets(*WORKERS, trigger(objective=PACK), *(member(f"p{n}", cpu="2") for n in range(3)))
+    sets.release()
+    sets.after(5.0)
+    status = sets.stored_plan().status
+    assert (status.objective, status.bound, status.gap) == (2.0, 2.0, 0.0)
+
+
+def test_who_is_left_out_is_told_with_the_reason() -> None:
+    sets = Sets(*WORKERS, trigger(), member("a"), member("big", cpu="16"))
+    sets.release()
+    sets.after(5.0)
+    plan = sets.stored_plan()
+    (unplaced,) = plan.status.unplaced
+    assert unplaced == UnplacedPod("big", unplaced.reason)
+    assert "Insufficient cpu" in unplaced.reason
+    complete = conditions(plan)["Complete"]
+    assert (complete.status, complete.reason, complete.message) == (
+        "False",
+        "PodsLeftOut",
+        "1 pods have no node",
+    )
+    sets.add(worker("huge", cpu="32"))
+    sets.after(5.0)
+    assert conditions(sets.stored_plan())["Complete"].status == "True"
+    assert sets.stored_plan().status.unplaced == ()
+
+
+def test_of_many_left_out_the_first_hundred_are_told() -> None:
+    sets = Sets(worker("n1"), trigger(), member("a"), *(member(f"p{n}", cpu="16") for n in range(150)))
+    sets.release()
+    sets.after(5.0)
+    assert len(sets.stored_plan().status.unplaced) == 100
+    assert conditions(sets.stored_plan())["Complete"].message == "150 pods have no node"
+
+
+def test_how_many_follow_is_counted_as_they_are_bound() -> None:
+    sets = Sets(*WORKERS, trigger(), member("a"), member("b"), bind_latency=5.0)
+    sets.release()
+    sets.after(3.0)
+    assert (sets.stored_plan().status.planned, sets.stored_plan().status.following) == (2, 0)
+    sets.after(6.0)
+    assert sets.stored_plan().status.following == 2
+
+
+def test_a_plan_by_hand_is_counted_too() -> None:
+    sets = Sets(*WORKERS, plan_by_hand({"a": "n1", "later": "n2"}), trigger(state=SCHEDULE), member("a"))
+    sets.after(5.0)
+    status = sets.stored_plan().status
+    assert (status.planned, status.following, status.planner) == (2, 1, None)
+
+
+def test_what_was_known_about_a_plan_outlives_a_restart() -> None:
+    sets = Sets(*WORKERS, trigger(), member("a"), member("b"))
+    sets.release()
+    sets.after(5.0)
+    before = sets.stored_plan().status
+    sets.start_again()
+    sets.after(5.0)
+    assert sets.stored_plan().status == before
+
+
+def test_the_time_of_a_condition_is_that_of_its_last_change() -> None:
+    sets = Sets(*WORKERS, trigger(), member("a"))
+    sets.after(10.0)
+    sets.release()
+    sets.after(5.0)
+    written = conditions(sets.stored_plan())["Complete"].last_transition_time
+    assert timestamp(EPOCH + 10.0) <= written <= timestamp(EPOCH + 12.0)
+    sets.add(member("b"))
+    sets.after(5.0)
+    assert conditions(sets.stored_plan())["Complete"].last_transition_time == written
+
+
+def test_a_status_is_written_once_a_second_at_most() -> None:
+    sets = Sets(worker("n1", cpu="64"), trigger(state=SCHEDULE))
+    for number in range(50):
+        sets.create(member(f"p{number}", cpu="100m"), at=number * 0.1)
+    sets.after(10.0)
+    assert sets.stored_plan().status.following == 50
+    assert len(status_writes(sets)) <= 8
+
+
+@pytest.mark.parametrize("kind", ["failed", "conflict", "lost"])
+def test_a_status_that_was_not_written_is_written_again(kind: str) -> None:
+    sets = Sets(*WORKERS, trigger(), member("a"))
+    sets.release()
+    sets.break_writes(Faults(**{kind: 1.0}, until=10.0))
+    sets.after(20.0)
+    assert sets.stored_plan().status.following == 1
+    assert sets.engine.deadline is None

@@ -1,0 +1,158 @@
+"""What is known about a plan: what is stored, what the watch tells late, and what ought to be stored."""
+
+from typing import Any
+
+from msgspec.structs import replace
+from tests.podset.stage import member, plan_by_hand
+
+from longshore.api import Change, Pod
+from longshore.api.podset import SCHEDULER_NAME, SchedulePlan
+from longshore.framework.effects import CreateObject, DeleteObject, PatchObject, Succeeded
+from longshore.podset.setplan import AWAITED, GATE, SetPlan, awaited_pods
+from longshore.podset.sets import PodSet, Sets
+from longshore.podset.storing import store
+
+
+def known(*pods: Pod, plan: SchedulePlan | None = None) -> SetPlan:
+    sets = Sets()
+    for thing in (*pods, *([] if plan is None else [plan])):
+        sets.changed(Change(None, thing))
+    podset = sets.get(("default", "batch")) or PodSet("default", "batch")
+    found = SetPlan(podset, SCHEDULER_NAME)
+    found.told(now=0.0)
+    return found
+
+
+def ours(entries: dict[str, str], awaited: str = "", version: str = "7") -> SchedulePlan:
+    """A plan as we write it."""
+    plan = plan_by_hand(entries)
+    meta = replace(plan.metadata, annotations={AWAITED: awaited}, resource_version=version, uid="plan")
+    return replace(plan, metadata=meta)
+
+
+def stored_by(plan: SetPlan, entries: dict[str, str]) -> Any:
+    errand = store(plan, entries)
+    effect = next(errand)
+    try:
+        errand.send(Succeeded())
+    except StopIteration as end:
+        assert end.value == Succeeded()
+    return effect
+
+
+def test_a_pod_that_has_a_node_is_where_it_is_whatever_the_plan_says() -> None:
+    plan = known(member("a").on("n2"), member("b"), plan=ours({"a": "n1", "b": "n1"}))
+    assert plan.revised() == {"a": "n2", "b": "n1"}
+
+
+def test_a_bound_pod_of_ours_without_an_entry_gets_one_and_that_of_others_does_not() -> None:
+    plan = known(member("a").on("n2"), member("b").scheduler("other").on("n1"))
+    assert plan.revised() == {"a": "n2"}
+
+
+def test_entries_of_a_plan_of_ours_whose_pods_are_not_there_are_dropped() -> None:
+    assert known(member("a"), plan=ours({"a": "n1", "gone": "n1"})).revised() == {"a": "n1"}
+
+
+def test_entries_of_a_plan_by_hand_whose_pods_are_not_there_are_kept() -> None:
+    plan = known(member("a"), plan=plan_by_hand({"a": "n1", "later": "n1"}))
+    assert plan.revised() == {"a": "n1", "later": "n1"}
+    plan.gone.add("later")
+    assert plan.revised() == {"a": "n1"}
+
+
+def test_new_entries_take_the_place_of_those_without_which_they_were_made() -> None:
+    plan = known(member("a"), member("b"), plan=ours({"a": "n1", "b": "n1"}))
+    assert list(plan.revised({"b": "n3", "a": "n2"}, without={"a", "b"}).items()) == [
+        ("b", "n3"),
+        ("a", "n2"),
+    ]
+
+
+def test_what_the_watch_tells_after_a_write_may_be_older() -> None:
+    plan = known(member("a"), plan=ours({"a": "n1"}))
+    plan.wrote({"a": "n2"}, now=10.0)
+    assert not plan.told(now=11.0)
+    assert plan.entries == {"a": "n2"}
+    assert plan.watch_due == 15.0
+    assert plan.told(now=15.0)
+    assert plan.entries == {"a": "n1"}
+    assert plan.watch_due is None
+
+
+def test_once_the_watch_has_told_of_the_write_it_is_believed() -> None:
+    plan = known(member("a"), plan=ours({"a": "n1"}))
+    plan.wrote({"a": "n2"}, now=10.0)
+    plan.podset.plan = ours({"a": "n2"})
+    assert not plan.told(now=10.1)
+    plan.podset.plan = ours({"a": "n3"})
+    assert plan.told(now=10.2)
+    assert plan.entries == {"a": "n3"}
+
+
+def test_a_watch_that_was_quicker_than_the_answer_is_believed_at_once() -> None:
+    plan = known(member("a"), plan=ours({"a": "n1"}))
+    plan.writing = {"a": "n2"}
+    plan.podset.plan = ours({"a": "n2"})
+    assert not plan.told(now=10.0)
+    assert plan.entries == {"a": "n2"}
+    plan.writing = None
+    plan.wrote({"a": "n2"}, now=10.1)
+    plan.podset.plan = ours({"a": "n3"})
+    assert plan.told(now=10.2)
+
+
+def test_a_refused_node_is_no_entry_any_more() -> None:
+    plan = known(member("a"), plan=ours({"a": "n1"}))
+    assert plan.entry(member("a")) == "n1"
+    plan.refused["uid-default-a"] = {"n1"}
+    assert plan.entry(member("a")) is None
+    assert plan.entry(member("a").uid("second")) == "n1"
+
+
+def test_pods_of_other_schedulers_and_with_other_gates_are_not_ours() -> None:
+    plan = known()
+    assert plan.is_ours(member("a").gates(GATE))
+    assert not plan.is_ours(member("a").gates(GATE, "example.com/other"))
+    assert not plan.is_ours(member("a").scheduler("other"))
+
+
+def test_a_plan_that_was_never_ours_awaits_nobody_in_particular() -> None:
+    assert awaited_pods(plan_by_hand({"a": "n1"})) is None
+    assert awaited_pods(ours({"a": "n1"})) == frozenset()
+    assert awaited_pods(ours({"a": "n1", "b": "n1"}, "a,b")) == frozenset("ab")
+
+
+def test_the_first_plan_of_a_set_is_created_with_label_and_owners() -> None:
+    effect = stored_by(known(member("a"), member("b")), {"a": "n1", "b": "n2", "later": "n1"})
+    assert isinstance(effect, CreateObject)
+    assert effect.name == "batch-db87db886"
+    assert effect.body == {
+        "metadata": {
+            "labels": {"planner.ciena.io/pod-set": "batch"},
+            "annotations": {AWAITED: "later"},
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "uid-default-a"},
+                {"apiVersion": "v1", "kind": "Pod", "name": "b", "uid": "uid-default-b"},
+            ],
+        },
+        "spec": {
+            "plan": [
+                {"pod": "a", "node": "n1"},
+                {"pod": "b", "node": "n2"},
+                {"pod": "later", "node": "n1"},
+            ]
+        },
+    }
+
+
+def test_a_stored_plan_is_replaced_only_in_the_version_that_is_known() -> None:
+    effect = stored_by(known(member("a"), plan=ours({"a": "n1"}, version="41")), {"a": "n2"})
+    assert isinstance(effect, PatchObject)
+    assert effect.patch["metadata"]["resourceVersion"] == "41"
+    assert effect.patch["spec"] == {"plan": [{"pod": "a", "node": "n2"}]}
+
+
+def test_a_plan_without_entries_is_deleted_if_it_is_still_that_one() -> None:
+    effect = stored_by(known(plan=ours({"a": "n1"})), {})
+    assert effect == DeleteObject(SchedulePlan, "default", "batch-db87db886", "plan")
