@@ -111,3 +111,38 @@ def test_activating_an_active_pod_changes_nothing() -> None:
     scene = Scene(A)
     scene.queue.activate([A], now=1.0)
     assert scene.names() == ["a"]
+
+
+def test_gated_pods_that_are_activated_together_are_tried_in_the_order_they_were_named_in() -> None:
+    scene = Scene()
+    is_open = False
+    scene.plugins.gates["Plan"] = lambda _pod: is_open
+    for number, name in enumerate("abc"):
+        scene.queue.put(pod(name), now=float(number))
+    is_open = True
+    scene.queue.activate([pod("c"), pod("a"), pod("b")], now=10.0)
+    assert scene.names() == ["c", "a", "b"]
+
+
+def test_pods_to_be_tried_can_be_held_again() -> None:
+    scene = Scene(A, B, pod("c"))
+    scene.queue.fail(scene.popped(), now=10.0)
+    assert (scene.place(A), scene.place(B)) == ("backoff", "active")
+    scene.plugins.wakes_on["Plan"] = ()
+    scene.plugins.gates["Plan"] = lambda each: each.metadata.name == "c"
+    scene.queue.hold([A, B, pod("c"), pod("stranger")])
+    assert (scene.place(A), scene.place(B), scene.place(pod("c"))) == ("gated", "gated", "active")
+    assert scene.heard[-1] == "gated Held"
+    scene.queue.flush(now=600.0)
+    assert scene.names() == ["c"]
+    assert scene.queue.next_due is None
+
+
+def test_a_pod_in_flight_is_not_held_before_it_comes_back() -> None:
+    scene = Scene(A)
+    entry = scene.popped()
+    scene.plugins.gates["Plan"] = lambda _pod: False
+    scene.queue.hold([A])
+    assert scene.place(A) == "in flight"
+    scene.queue.fail(entry, now=1.0)
+    assert scene.place(A) == "gated"

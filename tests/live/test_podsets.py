@@ -31,7 +31,7 @@ WAITING = "WaitingForTrigger"
 @pytest.fixture
 def while_held(repetitions: Repetitions) -> float:
     """How many seconds nothing must happen for."""
-    return float(repetitions(full=20, short=1))
+    return 0.5 * repetitions(full=40, short=1)
 
 
 async def test_a_set_is_held_and_goes_as_a_whole_when_it_is_released(here: World, while_held: float) -> None:

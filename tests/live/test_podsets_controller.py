@@ -21,15 +21,15 @@ async def test_a_controller_that_is_killed_and_started_again_keeps_to_the_time(
     async with world(sets_plane, sets_namespace, nodes=0) as here:
         with running(sets_plane, tmp_path, "controller", kubeconfig=kubeconfig) as first:
             await asyncio.to_thread(first.wait_for, "ready")
-            await here.create(trigger(quiet="6s"), member("a"))
+            await here.create(trigger(quiet="5s"), member("a"))
             created = time.monotonic()
             await here.until(lambda: here.triggers["go"].status.held == 1 if here.triggers else False)
             first.crash()
-        await asyncio.sleep(created + 2.5 - time.monotonic())
+        await asyncio.sleep(created + 2.0 - time.monotonic())
         with running(sets_plane, tmp_path, "controller", kubeconfig=kubeconfig):
             await here.until(lambda: bool(here.flips()), within=10)
-        # Times of objects are whole seconds, cut off; six seconds from the restart would be eight and a half.
-        assert 5 < here.flips()[0] - created < 7.5
+        # Times of objects are whole seconds, cut off; five seconds from the restart would be seven or more.
+        assert 4 < here.flips()[0] - created < 6.5
 
 
 async def test_of_two_controllers_one_fires(

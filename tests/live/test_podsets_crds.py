@@ -2,45 +2,84 @@
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.live.pods import create, manifest, pods, wait_until_running
-from tests.live.podsets import install_kinds, member, running, trigger
+import pytest
+import yaml
+from tests.deploy.podsets import FOLDER
+from tests.live.pods import create, eventually, manifest, placed
+from tests.live.podsets import DEPLOY, install_kinds, member, running, trigger
 
-from longshore.dev.fixtures import OwnCluster
+from longshore.dev import ControlPlane
+
+pytestmark = pytest.mark.control_plane
 
 # Longer than until the next look whether they are there.
 LOOK = 5.5
 
 
+@pytest.fixture
+def bare_plane(sets_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """With a node, and without the kinds; they are back afterwards."""
+    sets_plane.kubectl("delete", "-f", str(FOLDER))
+    [node] = sets_plane.add_nodes(1, prefix="bare-")
+    yield sets_plane
+    sets_plane.kubectl("delete", "node", node)
+    install_kinds(sets_plane)
+
+
+def test_without_the_right_to_read_triggers_all_else_is_scheduled(
+    sets_plane: ControlPlane, sets_namespace: str, tmp_path: Path
+) -> None:
+    """As with a role from before there were sets."""
+    documents = yaml.safe_load_all((DEPLOY / "scheduler.yaml").read_text())
+    [role] = [each for each in documents if each["kind"] == "ClusterRole"]
+    rules = [rule for rule in role["rules"] if rule["apiGroups"] != ["planner.ciena.io"]]
+    few = sets_plane.service_account("few", namespace=sets_namespace, rules=rules)
+    [node] = sets_plane.add_nodes(1, prefix="bare-")
+    with running(sets_plane, tmp_path, "run", kubeconfig=few) as scheduler:
+        scheduler.wait_for("ready")
+        create(sets_plane, sets_namespace, manifest("web"), member("batch"))
+        eventually(lambda: list(placed(sets_plane, sets_namespace)) == [f"{sets_namespace}/web"])
+        told = [line["event"] for line in scheduler.told("we may not list")]
+        assert sorted(line.split()[4] for line in told) == [
+            "scheduleplans.planner.ciena.io:",
+            "scheduletriggers.planner.ciena.io:",
+        ]
+    sets_plane.kubectl("delete", "node", node)
+
+
 def test_kinds_that_are_missing_are_told_once_and_picked_up_when_they_come(
-    own_cluster: OwnCluster, tmp_path: Path
+    bare_plane: ControlPlane, sets_namespace: str, tmp_path: Path
 ) -> None:
     """By the scheduler and by the controller, without a restart."""
-    plane = own_cluster(nodes=1)
+    plane, here = bare_plane, sets_namespace
+
+    def on_a_node() -> set[str]:
+        return {name.partition("/")[2] for name in placed(plane, here)}
+
     with (
         running(plane, tmp_path, "run", "--controllers", "none") as scheduler,
         running(plane, tmp_path, "controller") as controller,
     ):
         scheduler.wait_for("ready")
-        began = time.monotonic()
-        create(plane, "default", manifest("web"), manifest("other", scheduler="podset-planner-scheduler"))
-        create(plane, "default", member("batch"))
-        wait_until_running(plane, "default", 2)
         controller.wait_for("ready")
-        time.sleep(max(0.0, began + LOOK - time.monotonic()))
-        for process, kinds in (
-            (scheduler, ["scheduleplans", "scheduletriggers"]),
-            (controller, ["scheduletriggers"]),
-        ):
+        ready = time.monotonic()
+        create(plane, here, manifest("web"), manifest("other", scheduler="podset-planner-scheduler"))
+        create(plane, here, member("batch"))
+        eventually(lambda: on_a_node() == {"web", "other"})
+        time.sleep(max(0.0, ready + LOOK - time.monotonic()))
+        kinds = {controller.log: ["scheduletriggers"], scheduler.log: ["scheduleplans", "scheduletriggers"]}
+        for process in (controller, scheduler):
             told = [line["event"] for line in process.told("is not known to the API server")]
-            assert sorted(line.partition(".")[0] for line in told) == kinds
+            assert sorted(line.partition(".")[0] for line in told) == kinds[process.log]
             assert all("apply deploy/crds" in line for line in told)
-        assert "nodeName" not in pods(plane, "default")["batch"]["spec"]
+        assert on_a_node() == {"web", "other"}
 
         install_kinds(plane)
-        create(plane, "default", trigger(quiet="0s"))
-        wait_until_running(plane, "default", 3)
-        plans = json.loads(plane.kubectl("get", "sp", "-o", "json"))["items"]
+        create(plane, here, trigger(quiet="0s"))
+        eventually(lambda: "batch" in on_a_node())
+        plans = json.loads(plane.kubectl("get", "sp", "-n", here, "-o", "json"))["items"]
         assert [entry["pod"] for plan in plans for entry in plan["spec"]["plan"]] == ["batch"]
         assert scheduler.stop() == controller.stop() == 0

@@ -73,12 +73,12 @@ class Arena:
         place = World(self.plane, here.client, self.names[each], [])
         await place.create(planner_service("svc", label, value))
         # The scheduler hears of it by another watch than that of pods.
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.1)
         try:
             yield
         finally:
             await place.delete("Service", "svc")
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.1)
 
 
 def configuration(arena: Arena, fallback: str) -> str:

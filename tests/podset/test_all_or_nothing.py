@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, address, member, plan_by_hand, planner, trigger, worker
 
 from longshore.api.podset import PLANNING, SCHEDULE
+from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind
-from longshore.podset.texts import REASON_GATES, REASON_UNSCHEDULABLE, REASON_WAITING
+from longshore.podset.texts import REASON_GATES, REASON_WAITING
 from longshore.sim import Faults
 from longshore.testing import pod
 

@@ -4,7 +4,7 @@ import pytest
 from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
-from longshore.api.podset import SCHEDULE
+from longshore.api.podset import PLANNING, SCHEDULE
 from longshore.framework.effects import Bind, PatchObject, SetCondition
 from longshore.podset.plans import GATE
 from longshore.sim import Faults
@@ -69,6 +69,17 @@ def test_gates_that_are_left_when_the_scheduler_is_killed_are_taken_away_by_the_
     sets.after(2.0)
     assert sets.entries() == sets.nodes()
     assert all(sets.nodes().values())
+
+
+def test_a_gate_that_could_not_be_taken_away_stays_when_the_set_is_held_again() -> None:
+    sets = Sets(*WORKERS, trigger(), gated("a"), write_latency=0.5)
+    sets.release()
+    sets.after(0.7)
+    assert len(gate_writes(sets)) == 1
+    sets.break_writes(Faults(failed=1.0, until=sets.now + 0.5))
+    sets.set_state(PLANNING)
+    sets.after(60.0)
+    assert [each.name for each in sets.pod("a").spec.scheduling_gates] == [GATE]
 
 
 def test_a_gated_pod_with_an_entry_by_hand_is_opened_without_being_planned() -> None:

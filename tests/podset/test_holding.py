@@ -159,3 +159,14 @@ def test_a_pod_whose_bind_failed_before_its_set_was_held_goes_when_the_set_is_re
     sets.after(1.0)
     assert sets.entries() == sets.nodes()
     assert all(sets.nodes().values())
+
+
+def test_a_held_pod_keeps_no_room_though_its_bind_was_tried() -> None:
+    sets = Sets(worker("only", cpu="1"), trigger(), member("a"), faults=Faults(failed=1.0, until=1.0))
+    sets.release()
+    sets.after(0.5)
+    sets.set_state(PLANNING)
+    sets.after(1.0)
+    sets.add(pod("other").requests(cpu="1"))
+    sets.after(1.0)
+    assert sets.nodes() == {"a": "", "other": "only"}

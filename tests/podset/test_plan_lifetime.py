@@ -177,6 +177,28 @@ def test_entries_for_pods_to_come_outlive_a_restart_and_others_do_not() -> None:
     assert sets.plan() is None
 
 
+def test_an_entry_for_a_pod_to_come_that_was_added_while_nobody_ran_is_kept() -> None:
+    sets = bound_set()
+    plan = sets.stored_plan()
+    entries = {entry.pod: entry.node for entry in plan.spec.plan} | {"later": "n3"}
+    sets.cluster.put(replace(plan, spec=plan_by_hand(entries).spec))
+    sets.start_again()
+    sets.after(5.0)
+    assert sets.entries() == entries
+    assert sets.stored_plan().metadata.annotations[AWAITED] == "later"
+
+
+def test_a_write_of_the_one_that_was_killed_leaves_no_entry_for_a_pod_that_went() -> None:
+    sets = Sets(*WORKERS, FIRED, member("a"), write_latency=0.5)
+    sets.after(5.0)
+    sets.add(member("b"))
+    sets.after(0.1)
+    sets.take_away(member("b"))
+    sets.start_again()
+    sets.after(10.0)
+    assert sets.entries() == sets.nodes() == {"a": sets.node_of("a")}
+
+
 def test_a_pod_that_leaves_its_set_leaves_its_plan() -> None:
     sets = bound_set()
     moved = sets.pod("a")

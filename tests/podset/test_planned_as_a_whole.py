@@ -1,14 +1,17 @@
 """The plan of a released set: one write, before any bind, with room and wishes of all pods in view."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, planner, trigger, worker
 
+from longshore.api import Service
 from longshore.api.podset import PACK, PLANNING, POD_SET_LABEL, SCHEDULE
+from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind, CreateObject
-from longshore.podset.texts import REASON_UNSCHEDULABLE
+from longshore.planning import Assignment, Plan, Problem
 from longshore.testing import PodBuilder, pod
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -161,6 +164,34 @@ def test_by_the_objective_of_its_trigger_a_set_is_packed() -> None:
     sets.release()
     sets.after(1.0)
     assert len(set(sets.nodes().values())) == 1
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("", 0.3), ("2s", 2.0), ("1h", 600.0), ("soon", 0.3)])
+def test_the_budget_is_that_of_the_trigger(
+    said: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets = []
+
+    def plan(problem: Problem, *, clock: Callable[[], float], budget: float) -> Plan:
+        budgets.append(budget)
+        return Plan(tuple(Assignment(i.pod.key, i.pod.metadata.uid, "n1") for i in problem.pods))
+
+    monkeypatch.setattr("longshore.podset.asking.greedy.plan", plan)
+    sets = Sets(*WORKERS, trigger(budget=said), member("a"))
+    sets.release()
+    sets.after(1.0)
+    assert budgets == [seconds]
+    assert sets.nodes() == {"a": "n1"}
+
+
+@pytest.mark.parametrize("planners", [(), (planner(),)])
+def test_a_set_released_while_there_are_no_nodes_goes_when_there_are(planners: tuple[Service, ...]) -> None:
+    sets = Sets(*planners, trigger(state=SCHEDULE), member("a"), member("b"))
+    sets.after(60.0)
+    assert sets.condition("a")[0] == REASON_UNSCHEDULABLE
+    sets.add(worker("n1"))
+    sets.after(5.0)
+    assert sets.entries() == sets.nodes() == {"a": "n1", "b": "n1"}
 
 
 def test_sets_released_together_do_not_plan_for_the_same_room() -> None:

@@ -8,7 +8,7 @@ from tests.podset.stage import member, plan_by_hand
 from longshore.api import Change, Pod
 from longshore.api.podset import SCHEDULER_NAME, SchedulePlan
 from longshore.framework.effects import CreateObject, DeleteObject, PatchObject, Succeeded
-from longshore.podset.setplan import AWAITED, GATE, SetPlan, awaited_pods
+from longshore.podset.setplan import AWAITED, DIGEST, GATE, SetPlan, annotations, awaited_pods
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.storing import store
 
@@ -26,8 +26,10 @@ def known(*pods: Pod, plan: SchedulePlan | None = None) -> SetPlan:
 def ours(entries: dict[str, str], awaited: str = "", version: str = "7") -> SchedulePlan:
     """A plan as we write it."""
     plan = plan_by_hand(entries)
-    meta = replace(plan.metadata, annotations={AWAITED: awaited}, resource_version=version, uid="plan")
-    return replace(plan, metadata=meta)
+    told = annotations(entries, awaited.split(",") if awaited else ())
+    return replace(
+        plan, metadata=replace(plan.metadata, annotations=told, resource_version=version, uid="plan")
+    )
 
 
 def stored_by(plan: SetPlan, entries: dict[str, str]) -> Any:
@@ -123,6 +125,13 @@ def test_a_plan_that_was_never_ours_awaits_nobody_in_particular() -> None:
     assert awaited_pods(ours({"a": "n1", "b": "n1"}, "a,b")) == frozenset("ab")
 
 
+def test_a_plan_that_was_changed_by_hand_is_not_as_we_have_written_it() -> None:
+    changed = replace(ours({"a": "n1"}), spec=plan_by_hand({"a": "n1", "later": "n2"}).spec)
+    assert awaited_pods(changed) is None
+    reordered = replace(ours({"a": "n1", "b": "n2"}), spec=plan_by_hand({"b": "n2", "a": "n1"}).spec)
+    assert awaited_pods(reordered) == frozenset()
+
+
 def test_the_first_plan_of_a_set_is_created_with_label_and_owners() -> None:
     effect = stored_by(known(member("a"), member("b")), {"a": "n1", "b": "n2", "later": "n1"})
     assert isinstance(effect, CreateObject)
@@ -130,7 +139,7 @@ def test_the_first_plan_of_a_set_is_created_with_label_and_owners() -> None:
     assert effect.body == {
         "metadata": {
             "labels": {"planner.ciena.io/pod-set": "batch"},
-            "annotations": {AWAITED: "later"},
+            "annotations": {AWAITED: "later", DIGEST: effect.body["metadata"]["annotations"][DIGEST]},
             "ownerReferences": [
                 {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "uid-default-a"},
                 {"apiVersion": "v1", "kind": "Pod", "name": "b", "uid": "uid-default-b"},

@@ -2,13 +2,24 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
-from hypothesis import find, given
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
 
 from longshore.cluster import PodInfo
 from longshore.cluster.resources import allocatable_amounts
 from longshore.testing import NodeBuilder, PodBuilder
 from longshore.testing.strategies import choosy_pods, nodes, pods, varied_nodes
+
+T = TypeVar("T")
+
+
+def exists(strategy: st.SearchStrategy[T], condition: Callable[[T], bool]) -> bool:
+    """Whether it makes such a thing. The simplest one is of no interest, and can take minutes to find."""
+    find(strategy, condition, settings=settings(phases=[Phase.generate]))
+    return True
 
 
 @given(pods(), nodes())
@@ -18,15 +29,15 @@ def test_every_quantity_can_be_read(pod: PodBuilder, node: NodeBuilder) -> None:
 
 
 def test_pods_come_in_all_shapes() -> None:
-    assert find(pods(), lambda pod: len(pod.spec.containers) > 2)
-    assert find(pods(), lambda pod: any(c.restart_policy == "Always" for c in pod.spec.init_containers))
-    assert find(pods(), lambda pod: pod.spec.resources is not None and "cpu" in pod.spec.resources.requests)
+    assert exists(pods(), lambda pod: len(pod.spec.containers) > 2)
+    assert exists(pods(), lambda pod: any(c.restart_policy == "Always" for c in pod.spec.init_containers))
+    assert exists(pods(), lambda pod: pod.spec.resources is not None and "cpu" in pod.spec.resources.requests)
 
 
 def test_choosy_pods_have_demands_and_varied_nodes_differ() -> None:
-    assert find(choosy_pods(), lambda pod: bool(pod.spec.topology_spread_constraints))
-    assert find(choosy_pods(), lambda pod: bool(pod.spec.affinity and pod.spec.affinity.pod_anti_affinity))
-    assert find(varied_nodes(), lambda node: node.spec.unschedulable and bool(node.spec.taints))
+    assert exists(choosy_pods(), lambda pod: bool(pod.spec.topology_spread_constraints))
+    assert exists(choosy_pods(), lambda pod: bool(pod.spec.affinity and pod.spec.affinity.pod_anti_affinity))
+    assert exists(varied_nodes(), lambda node: node.spec.unschedulable and bool(node.spec.taints))
 
 
 def test_builders_do_without_hypothesis() -> None:

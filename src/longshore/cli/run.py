@@ -55,10 +55,9 @@ if TYPE_CHECKING:
 @click.option("--tls-private-key-file", help="The key of the certificate.")
 @click.option(
     "--controllers",
-    default="triggers",
-    show_default=True,
     metavar="LIST",
-    help="Controllers to run beside it, by comma: triggers (quiet times of pod sets); none for nobody.",
+    help="Controllers to run beside it, by comma: triggers (quiet times of pod sets); none for nobody.  "
+    "[default: triggers, if a profile holds pod sets]",
 )
 @planner_options
 @click.option("-v", "--verbose", is_flag=True, help="Log every pod.")
@@ -76,7 +75,7 @@ def command(
     bind_address: str,
     tls_cert_file: str | None,
     tls_private_key_file: str | None,
-    controllers: str,
+    controllers: str | None,
     planner_fallback: str | None,
     planner_namespaces: tuple[str, ...],
     planner_addresses: tuple[str, ...],
@@ -131,7 +130,7 @@ def command(
     engine = Engine(
         configuration,
         plugins={**setup.plugins, **limit.apply(foreign)},
-        controllers=_controllers(controllers),
+        controllers=_controllers(controllers, configuration),
         epoch=time.time() - time.monotonic(),
         stopwatch=time.monotonic,
     )
@@ -165,11 +164,15 @@ def command(
     uvloop.run(run())
 
 
-def _controllers(names: str) -> "list[ControllerFactory]":
+def _controllers(names: str | None, configuration: "Configuration") -> "list[ControllerFactory]":
     from longshore.errors import UserError
+    from longshore.podset.profile import holds_sets
     from longshore.podset.triggers import TriggerController
 
     known: dict[str, ControllerFactory] = {"triggers": TriggerController}
+    if names is None:
+        # Who schedules in kube-scheduler's place, with its rights, may not even look at triggers.
+        names = "triggers" if any(map(holds_sets, configuration.profiles)) else ""
     chosen = [name.strip() for name in names.split(",") if name.strip() not in ("", "none")]
     unknown = [name for name in chosen if name not in known]
     if unknown:

@@ -22,7 +22,7 @@ from longshore.engine.extenders import Extenders
 from longshore.engine.handle import EngineHandle
 from longshore.engine.observing import Observer, Unobserved
 from longshore.engine.profiles import Profiles, make_profile
-from longshore.engine.queue import Entry, Queue
+from longshore.engine.queue import Entry, Place, Queue
 from longshore.engine.records import Records
 from longshore.engine.request import Request
 from longshore.engine.shapes import shape_key
@@ -365,7 +365,17 @@ class Engine:
         self._queue.activate(pods, now=self._now)
 
     def hold(self, pods: Iterable[Pod]) -> None:
+        pods = list(pods)
         self._queue.hold(pods)
+        for pod in pods:
+            # A bind of it may have failed, and its room was kept for the next try. Who has left the queue is
+            # bound, even if the watch has not told yet.
+            if self._queue.find(pod) is not None and not self.in_flight(pod):
+                self._forget(pod)
+
+    def in_flight(self, pod: Pod) -> bool:
+        entry = self._queue.find(pod)
+        return entry is not None and entry.place is Place.IN_FLIGHT
 
     def on_pod_change(self, listener: PodListener) -> None:
         self._pod_listeners.append(listener)

@@ -80,8 +80,15 @@ class EngineHandle:
         self._engine.activate(pods)
 
     def hold(self, pods: Iterable[Pod]) -> None:
-        """The plugin's PreEnqueue has changed its mind about these: they are not to be tried now."""
+        """The plugin's PreEnqueue has changed its mind about these: they are not to be tried now.
+
+        They keep no room either, if a bind has failed. What is in flight is left alone.
+        """
         self._engine.hold(pods)
+
+    def in_flight(self, pod: Pod) -> bool:
+        """Whether the pod is being tried or bound, or waits in Permit."""
+        return self._engine.in_flight(pod)
 
     def on_pod_change(self, listener: PodListener) -> None:
         self._engine.on_pod_change(listener)

@@ -307,9 +307,10 @@ def contains(found: object, sent: object) -> bool:
         return isinstance(found, Mapping) and all(
             contains(found.get(key), value) for key, value in sent.items()
         )
-    if isinstance(sent, list):
+    # A body that was made of structs has tuples for lists.
+    if isinstance(sent, list | tuple):
         return (
-            isinstance(found, list)
+            isinstance(found, list | tuple)
             and len(found) == len(sent)
             and all(contains(f, s) for f, s in zip(found, sent, strict=True))
         )

@@ -1,4 +1,4 @@
-"""Mirrors of custom resources: their kind may not be there yet, and all else goes on without it."""
+"""Mirrors of custom resources: they may not be there, or not for us, and all else goes on without them."""
 
 import asyncio
 from typing import Any
@@ -17,11 +17,11 @@ _RETRY_SECONDS = 1.0
 
 
 class CustomMirror:
-    """A reflector that begins when the API server knows its kind."""
+    """A reflector that begins when the API server knows its kind, and we may read it."""
 
     def __init__(self, client: Client, reflector: Reflector[Any]) -> None:
         self.reflector = reflector
-        # Known not to be there.
+        # Known not to be there, or not for us.
         self.absent = False
         self._client = client
 
@@ -31,26 +31,31 @@ class CustomMirror:
         return self.absent or self.reflector.synced.is_set()
 
     async def run(self) -> None:
-        while not await self._is_served():
+        told = ""
+        while hindrance := await self._hindrance():
+            if hindrance != told:
+                log.warning(f"{hindrance}; pods of sets are held until then, all others are scheduled")
+                told = hindrance
             if not self.absent:
-                log.warning(
-                    f"{self.reflector.resource} is not known to the API server: apply deploy/crds; "
-                    "pods of sets are held until then, all others are scheduled"
-                )
                 self.absent = True
                 self.reflector.on_synced()
             await asyncio.sleep(_LOOK_SECONDS)
         self.absent = False
         await self.reflector.run()
 
-    async def _is_served(self) -> bool:
-        """Also if we may not read it, or the server is not well: the reflector deals with that."""
+    async def _hindrance(self) -> str:
+        """Why it cannot begin; empty also if the server is not well: the reflector deals with that."""
+        resource = self.reflector.resource
         while True:
             try:
-                await self._client.request("GET", self.reflector.resource.path(), params={"limit": "1"})
+                await self._client.request("GET", resource.path(), params={"limit": "1"})
             except ApiError as error:
-                return error.status != 404
+                if error.status == 404:
+                    return f"{resource} is not known to the API server: apply deploy/crds"
+                if error.status == 403:
+                    return f"we may not list {resource}: apply the roles in deploy/"
+                return ""
             except ConnectionFailed:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
-                return True
+                return ""

@@ -18,6 +18,7 @@ from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.decision import Chooser
 from longshore.engine.failure import PluginFailure
 from longshore.engine.handle import EngineHandle
+from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Answered, CallPlanner, Effect, Outcome
 from longshore.planning import greedy
 from longshore.planning.plan import Assignment, LeftOut, Plan
@@ -25,7 +26,7 @@ from longshore.planning.problem import Problem
 from longshore.planning.verify import checked
 from longshore.podset.planners import Planner, PlannerSettings, planners_of
 from longshore.podset.sets import PodSet
-from longshore.podset.texts import REASON_PLANNER, REASON_UNSCHEDULABLE
+from longshore.podset.texts import REASON_PLANNER
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ class Door:
         self._handle = handle
 
     def is_placed(self, pod: Pod) -> bool:
-        """Whether the pod is on a node as far as we know: bound, about to be, or perhaps bound."""
+        """Whether the pod is on a node as far as we know: bound, or about to be."""
         return self._handle.cluster.pod(pod.key) is not None
 
     def promise(self, plan: SetPlan, pods: Iterable[Pod], nodes: dict[str, str]) -> None:
@@ -52,7 +52,7 @@ class Door:
             self._handle.cluster.nominations.remove(uid)
             plan.ready.discard(uid)
             waits = uid in plan.gathered or uid in plan.admitted
-            if waits or not self.is_placed(pod):
+            if waits or not self._handle.in_flight(pod):
                 plan.going.discard(uid)
             plan.gathered.discard(uid)
             plan.admitted.pop(uid, None)

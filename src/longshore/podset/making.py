@@ -9,7 +9,7 @@ from typing import Protocol
 
 from longshore.api import Pod
 from longshore.engine.handle import EngineHandle
-from longshore.engine.telling import EVENT_FAILED_SCHEDULING
+from longshore.engine.telling import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
     Conflict,
@@ -31,7 +31,6 @@ from longshore.podset.texts import (
     GATED,
     REASON_GATES,
     REASON_PLANNER,
-    REASON_UNSCHEDULABLE,
     REASON_WAITING,
     is_told,
     waiting_condition,
@@ -232,7 +231,7 @@ class Making:
         patch = {"metadata": {"uid": meta.uid}, "spec": {"schedulingGates": None}}
         outcome = yield PatchObject(Pod, meta.namespace, meta.name, patch)
         plan.opening.discard(meta.uid)
-        if not isinstance(outcome, Succeeded) and meta.uid in plan.podset.pending:
+        if not isinstance(outcome, Succeeded) and plan.released and meta.uid in plan.podset.pending:
             plan.closed.add(meta.uid)
             self._look(plan, after=RETRY)
 

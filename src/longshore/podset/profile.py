@@ -28,3 +28,8 @@ def podset_profile(
     points["reserve"] = (*points["reserve"], ours)
     points["postFilter"] = points["permit"] = (ours,)
     return msgspec.structs.replace(profile, points=points, args={**profile.args, NAME: dict(args or {})})
+
+
+def holds_sets(profile: ProfileConfiguration) -> bool:
+    """Whether the plugin has a say in it."""
+    return any(plugin.name == NAME for plugins in profile.points.values() for plugin in plugins)

@@ -7,7 +7,10 @@ if it may not do that.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from hashlib import sha256
 from typing import NamedTuple
+
+import msgspec
 
 from longshore.api import Pod
 from longshore.api.podset import SchedulePlan
@@ -15,8 +18,10 @@ from longshore.podset.sets import PodSet
 
 # A pod that carries this scheduling gate is held by the API server itself; the gate goes when it is planned.
 GATE = "longshore.dev/pod-set"
-# On a stored plan: the entries that somebody has made for pods to come. Without it, they all may be such.
+# Annotations of a stored plan: the entries that somebody has made for pods to come, and what entries that was
+# written about. If the entries are others since, those without a pod may all be such.
 AWAITED = "longshore.dev/awaited-pods"
+DIGEST = "longshore.dev/plan-digest"
 
 # So long a watch may be behind the answer to a write.
 _WATCH_LAG = 5.0
@@ -70,7 +75,8 @@ class SetPlan:
         self.retry_at: float | None = None
         self.not_before = 0.0
         self.status_written = float("-inf")
-        self._uid = ""
+        self._looked_at: SchedulePlan | None = None
+        self._awaited: frozenset[str] | None = None
         self._expected: dict[str, str] | None = None
         self._expected_until = 0.0
 
@@ -101,10 +107,9 @@ class SetPlan:
 
     def awaits(self, name: str) -> bool:
         """Whether the stored plan does not know yet that this pod has come."""
-        stored = self.podset.plan
-        if stored is None or name not in self.entries:
+        if self.podset.plan is None or name not in self.entries:
             return False
-        awaited = awaited_pods(stored)
+        awaited = self._awaited_by_the_stored()
         return awaited is None or name in awaited
 
     def begin_anew(self) -> None:
@@ -150,9 +155,9 @@ class SetPlan:
 
     def is_adopted(self, entries: Mapping[str, str]) -> bool:
         """Whether the stored plan says which of its entries await their pods."""
-        stored = self.podset.plan
         awaited = self.awaited(entries)
-        return stored is None or awaited == entries.keys() or awaited_pods(stored) == awaited
+        nobody_came = self.podset.plan is None or awaited == entries.keys()
+        return nobody_came or self._awaited_by_the_stored() == awaited
 
     def wrote(self, entries: dict[str, str], *, now: float) -> None:
         """The plan was stored; what the watch tells may be older for a moment."""
@@ -164,12 +169,10 @@ class SetPlan:
 
     def told(self, *, now: float) -> bool:
         """Take in what the watch tells of the plan. Whether the entries are different now."""
-        stored, entries = self.podset.plan, self._stored()
-        if stored is not None and stored.metadata.uid != self._uid:
-            self._uid = stored.metadata.uid
-            awaited = awaited_pods(stored)
-            if awaited is not None:
-                self.gone.update(entries.keys() - awaited)
+        entries, awaited = self._stored(), self._awaited_by_the_stored()
+        if awaited is not None:
+            # Written by us, or by one before us: there has been a pod for each of the others.
+            self.gone.update(entries.keys() - awaited)
         if entries == self.writing:
             # Ours: who has written it goes on from there.
             self.entries = entries
@@ -189,14 +192,37 @@ class SetPlan:
 
     def _stored(self) -> dict[str, str]:
         stored = self.podset.plan
-        return {} if stored is None else {entry.pod: entry.node for entry in stored.spec.plan}
+        return {} if stored is None else _entries(stored)
+
+    def _awaited_by_the_stored(self) -> frozenset[str] | None:
+        """Worked out once for each version: it takes a while for a large plan."""
+        stored = self.podset.plan
+        if stored is not self._looked_at:
+            self._looked_at = stored
+            self._awaited = None if stored is None else awaited_pods(stored)
+        return self._awaited
 
     def _present(self) -> set[str]:
         podset = self.podset
         return {pod.metadata.name for pods in (podset.pending, podset.bound) for pod in pods.values()}
 
 
+def annotations(entries: Mapping[str, str], awaited: Collection[str]) -> dict[str, str]:
+    """What a plan with these entries says about those that await their pods."""
+    return {AWAITED: ",".join(sorted(awaited)), DIGEST: _digest(entries)}
+
+
 def awaited_pods(plan: SchedulePlan) -> frozenset[str] | None:
-    """The names in the annotation; None if there is none, as on plans that we have not written."""
-    text = plan.metadata.annotations.get(AWAITED)
-    return None if text is None else frozenset(text.split(",")) - {""}
+    """The names that the annotation tells; None if the plan is not as we have written it."""
+    said = plan.metadata.annotations
+    if AWAITED not in said or said.get(DIGEST) != _digest(_entries(plan)):
+        return None
+    return frozenset(said[AWAITED].split(",")) - {""}
+
+
+def _entries(plan: SchedulePlan) -> dict[str, str]:
+    return {entry.pod: entry.node for entry in plan.spec.plan}
+
+
+def _digest(entries: Mapping[str, str]) -> str:
+    return sha256(msgspec.json.encode(sorted(entries.items()))).hexdigest()[:16]

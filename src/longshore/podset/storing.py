@@ -9,7 +9,7 @@ from typing import Any
 from longshore.api import Pod
 from longshore.api.podset import POD_SET_LABEL, SchedulePlan
 from longshore.framework.effects import CreateObject, DeleteObject, Effect, Outcome, PatchObject
-from longshore.podset.setplan import AWAITED, SetPlan
+from longshore.podset.setplan import SetPlan, annotations
 
 # With more owners than this the list is left out: the plan still goes with the last pod, by our hand.
 _MOST_OWNERS = 50
@@ -25,7 +25,7 @@ def store(plan: SetPlan, entries: Mapping[str, str]) -> Generator[Effect, Outcom
         return (yield DeleteObject(SchedulePlan, podset.namespace, name, stored.metadata.uid))
     meta: dict[str, Any] = {
         "labels": {POD_SET_LABEL: podset.name},
-        "annotations": {AWAITED: ",".join(sorted(plan.awaited(entries)))},
+        "annotations": annotations(entries, plan.awaited(entries)),
         "ownerReferences": _owners([*podset.pending.values(), *podset.bound.values()]),
     }
     body = {"metadata": meta, "spec": {"plan": [{"pod": pod, "node": node} for pod, node in entries.items()]}}

@@ -3,15 +3,13 @@
 from longshore.api import Pod, PodCondition
 from longshore.api.duration import parse_duration
 from longshore.api.podset import POD_SET_LABEL, QUIET_TIME_LABEL
+from longshore.engine.telling import POD_SCHEDULED
 from longshore.podset.sets import PodSet
 
-POD_SCHEDULED = "PodScheduled"
 # Not Unschedulable: autoscalers would add nodes for pods that merely wait.
 REASON_WAITING = "WaitingForTrigger"
 REASON_PLANNER = "WaitingForPlanner"
 REASON_GATES = "WaitingForGates"
-# Of pods that there is no room for: here autoscalers shall act.
-REASON_UNSCHEDULABLE = "Unschedulable"
 
 NO_TRIGGER = "pod set {name} has no trigger: create a ScheduleTrigger with the label {label}={name}"
 HELD = "pod set {name} is held by its trigger {trigger} until its state is Schedule"

@@ -1,0 +1,48 @@
+"""Whether what is found on the API server has all that was sent: how a lost answer is made up for."""
+
+import msgspec
+import pytest
+
+from longshore.api.podset import SchedulePlanStatus, UnplacedPod
+from longshore.kube.writer import contains
+
+FOUND = {
+    "metadata": {"name": "a", "uid": "7"},
+    "status": {"planned": 2, "unplaced": [{"pod": "x", "reason": "full"}]},
+}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"metadata": {"name": "a"}},
+        {"status": {"unplaced": [{"pod": "x"}]}},
+        {"status": {"unplaced": ({"pod": "x"},)}},
+        {"status": {"objective": None}},
+    ],
+)
+def test_what_was_sent_is_there(sent: object) -> None:
+    assert contains(FOUND, sent)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"metadata": {"name": "b"}},
+        {"status": {"unplaced": ()}},
+        {"status": {"unplaced": []}},
+        {"status": {"unplaced": ({"pod": "y"},)}},
+        {"status": {"unplaced": ({"pod": "x"}, {"pod": "y"})}},
+        {"status": {"unplaced": "x"}},
+        {"status": {"planned": None}},
+    ],
+)
+def test_what_was_sent_is_not_there(sent: object) -> None:
+    assert not contains(FOUND, sent)
+
+
+def test_a_status_made_of_structs_is_recognised_as_it_comes_back() -> None:
+    status = SchedulePlanStatus(planned=2, unplaced=(UnplacedPod("x", "full"),))
+    sent = {"status": msgspec.to_builtins(status)}
+    assert contains(msgspec.json.decode(msgspec.json.encode(sent)), sent)

@@ -1,0 +1,77 @@
+"""What a configuration may say to PodSetPlanner, and which planner services count."""
+
+import pytest
+from tests.podset.stage import planner
+
+from longshore.errors import UserError
+from longshore.podset.arguments import planner_settings
+from longshore.podset.planners import PlannerSettings, planners_of
+
+
+def test_without_arguments_everything_is_as_pallet_has_it_but_for_the_fallback() -> None:
+    assert planner_settings(None) == PlannerSettings(
+        fallback="built-in", namespaces=None, addresses={}, call_seconds=15.0
+    )
+
+
+def test_the_arguments_of_a_pallet_configuration_are_taken() -> None:
+    args = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1beta2",
+        "kind": "PodSetPlannerArgs",
+        "debug": True,
+        "callTimeout": "3s",
+        "updatePeriod": "5s",
+    }
+    assert planner_settings(args).call_seconds == 3.0
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0s", "-2s"])
+def test_a_timeout_that_is_none_counts_as_the_default(text: str) -> None:
+    assert planner_settings({"callTimeout": text}).call_seconds == 15.0
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        ({"plannerFallback": "maybe"}, "plannerFallback is built-in or none, not 'maybe'"),
+        ({"planners": []}, "unknown field `planners`"),
+        ({"plannerNamespaces": "planner-system"}, "Expected `array`, got `str`"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(args: dict[str, object], complaint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        planner_settings(args)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def names(podset: str, *services: str, **settings: object) -> list[str]:
+    """The planners of the set; services as `namespace/name=set`."""
+    built = []
+    for each in services:
+        place, _, of = each.partition("=")
+        namespace, _, name = place.partition("/")
+        built.append(planner(name, of, namespace=namespace))
+    found = planners_of(podset, built, planner_settings(settings))
+    return [each.name for each in found]
+
+
+def test_planners_of_the_set_come_before_those_for_all() -> None:
+    services = ("a/all=default", "b/own=batch", "c/own=batch")
+    assert names("batch", *services) == ["b/own", "c/own"]
+    assert names("other", *services) == ["a/all"]
+    assert names("other", *services[1:]) == []
+
+
+def test_planners_in_other_namespaces_than_the_allowed_ones_do_not_count() -> None:
+    services = ("a/all=default", "b/own=batch")
+    assert names("batch", *services, plannerNamespaces=["a"]) == ["a/all"]
+    assert names("batch", *services, plannerNamespaces=["c"]) == []
+
+
+def test_the_address_follows_from_the_name_unless_it_is_said() -> None:
+    settings = planner_settings({"plannerAddresses": {"a/one": "10.0.0.1:1", "*": "10.0.0.2:2"}})
+    both = [planner("one", namespace="a"), planner("two", namespace="a")]
+    assert [each.address for each in planners_of("x", both, settings)] == ["10.0.0.1:1", "10.0.0.2:2"]
+    (found,) = planners_of("x", both[:1], PlannerSettings())
+    assert found.address == "one.a.svc.cluster.local:7309"
