@@ -13,6 +13,7 @@ from tests.pages import ROOT, Page, Session
 from longshore.api import ScheduleTrigger
 from longshore.cli.planner import command as planner_command
 from longshore.cli.run import command as run_command
+from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.podset import texts
 from longshore.podset.arguments import PodSetPlannerArgs
 
@@ -89,7 +90,9 @@ def test_every_flag_on_the_page_exists() -> None:
 
 
 def test_reasons_are_those_that_pods_are_given() -> None:
-    told = {value for name, value in vars(texts).items() if name.startswith("REASON_")}
+    told = {value for name, value in vars(texts).items() if name.startswith("REASON_")} | {
+        REASON_UNSCHEDULABLE
+    }
     assert {reason.strip("`") for reason, _ in PAGE.rows("reason")} == told
 
 

@@ -19,13 +19,19 @@ pytestmark = pytest.mark.control_plane
 LOOK = 5.5
 
 
+@pytest.fixture(autouse=True)
+def _node(sets_plane: ControlPlane) -> Iterator[None]:
+    """For pods to go to."""
+    [node] = sets_plane.add_nodes(1, prefix="bare-")
+    yield
+    sets_plane.kubectl("delete", "node", node)
+
+
 @pytest.fixture
 def bare_plane(sets_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """With a node, and without the kinds; they are back afterwards."""
+    """Without the kinds; they are back afterwards."""
     sets_plane.kubectl("delete", "-f", str(FOLDER))
-    [node] = sets_plane.add_nodes(1, prefix="bare-")
     yield sets_plane
-    sets_plane.kubectl("delete", "node", node)
     install_kinds(sets_plane)
 
 
@@ -37,8 +43,7 @@ def test_without_the_right_to_read_triggers_all_else_is_scheduled(
     [role] = [each for each in documents if each["kind"] == "ClusterRole"]
     rules = [rule for rule in role["rules"] if rule["apiGroups"] != ["planner.ciena.io"]]
     few = sets_plane.service_account("few", namespace=sets_namespace, rules=rules)
-    [node] = sets_plane.add_nodes(1, prefix="bare-")
-    with running(sets_plane, tmp_path, "run", kubeconfig=few) as scheduler:
+    with running(sets_plane, tmp_path, "run", kubeconfig=few, may_be_refused=True) as scheduler:
         scheduler.wait_for("ready")
         create(sets_plane, sets_namespace, manifest("web"), member("batch"))
         eventually(lambda: list(placed(sets_plane, sets_namespace)) == [f"{sets_namespace}/web"])
@@ -47,7 +52,6 @@ def test_without_the_right_to_read_triggers_all_else_is_scheduled(
             "scheduleplans.planner.ciena.io:",
             "scheduletriggers.planner.ciena.io:",
         ]
-    sets_plane.kubectl("delete", "node", node)
 
 
 def test_kinds_that_are_missing_are_told_once_and_picked_up_when_they_come(

@@ -1,5 +1,8 @@
 """A set that goes only as a whole: every pod of it gets a node, or none is bound, and it is told why."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from tests.podset.stage import WORKERS, Sets, address, member, plan_by_hand, pla
 from longshore.api.podset import PLANNING, SCHEDULE
 from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind
+from longshore.planning import Plan, Problem, greedy
 from longshore.podset.texts import REASON_GATES, REASON_WAITING
 from longshore.sim import Faults
 from longshore.testing import pod
@@ -50,6 +54,25 @@ def test_it_is_told_once() -> None:
     sets.add(worker("n1").labels(rack="1"))
     sets.after(60.0)
     assert sets.reasons_told("p0") == [REASON_WAITING, "FailedScheduling"]
+
+
+def test_it_is_planned_again_once_a_second_at_most_however_much_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plans = []
+
+    def plan(problem: Problem, *, clock: Callable[[], float], budget: float) -> Plan:
+        plans.append(problem)
+        return greedy.plan(problem, clock=clock, budget=budget)
+
+    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(plan=plan))
+    sets = Sets(*WORKERS, WHOLE, *SEVEN)
+    sets.after(5.0)
+    before = len(plans)
+    for number in range(100):
+        sets.create(worker("n1").labels(number=str(number)), at=sets.now + number * 0.05)
+    sets.after(10.0)
+    assert 4 <= len(plans) - before <= 6
 
 
 @pytest.mark.parametrize("helper", ["a node", "a pod that goes", "a smaller set"])
@@ -175,6 +198,25 @@ def test_an_answer_of_a_planner_that_leaves_some_out_is_no_plan() -> None:
     sets.after(1.0)
     assert sets.entries() == sets.nodes()
     assert all(sets.nodes().values())
+
+
+def test_while_the_whole_is_planned_anew_nobody_goes_by_what_is_stored() -> None:
+    sets = Sets(
+        *WORKERS,
+        planner(),
+        HELD,
+        member("a"),
+        member("b"),
+        plan_by_hand({"a": "n1"}),
+        planners={address(): lambda _request: {"a": "n2", "b": "n2"}},
+        plan_time=5.0,
+    )
+    sets.release()
+    sets.after(1.0)
+    changed = sets.pod("a")
+    sets.add(replace(changed, metadata=replace(changed.metadata, annotations={"seen": "yes"})))
+    sets.after(10.0)
+    assert sets.entries() == sets.nodes() == {"a": "n2", "b": "n2"}
 
 
 def test_two_sets_do_not_each_take_half_of_the_room() -> None:

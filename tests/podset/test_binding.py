@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
 from longshore.api.podset import SCHEDULE
@@ -28,6 +29,16 @@ def test_a_bind_that_goes_wrong_once_is_tried_again_on_the_planned_node(kind: st
     sets.after(10.0)
     assert sets.entries() == sets.nodes() == planned
     assert len(sets.plan_writes()) == 1
+
+
+def test_a_pod_that_changes_is_not_tried_more_often_for_that() -> None:
+    sets = Sets(*WORKERS, FIRED, member("a"), faults=Faults(failed=1.0))
+    for number in range(40):
+        sets.after(0.1)
+        seen = replace(sets.pod("a").metadata, annotations={"seen": str(number)})
+        sets.add(replace(sets.pod("a"), metadata=seen))
+    # After 1 and 2 seconds.
+    assert len(sets.asked_for(Bind)) <= 3
 
 
 def test_a_node_that_no_pod_can_be_bound_to_is_given_up() -> None:
@@ -74,3 +85,16 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
     sets.after(10.0)
     assert sets.plan() is None
     assert sets.engine.deadline is None
+
+
+def test_a_pod_whose_entry_could_not_be_stored_for_long_goes_when_it_can() -> None:
+    sets = Sets(*WORKERS, FIRED, member("a"), member("big", cpu="8"))
+    sets.after(5.0)
+    # No pod may wait for its permission that long.
+    sets.break_writes(Faults(failed=1.0, until=sets.now + 1000.0))
+    sets.add(worker("huge", cpu="16"))
+    sets.after(1000.0)
+    assert sets.node_of("big") == ""
+    sets.after(5.0)
+    assert sets.entries() == sets.nodes()
+    assert sets.node_of("big") == "huge"

@@ -152,6 +152,14 @@ def test_a_flip_that_went_wrong_is_tried_again(kind: str) -> None:
     assert at == 10.0 if kind == "lost" else at is not None and at <= 13.0
 
 
+def test_a_watch_that_lags_does_not_make_it_fire_twice() -> None:
+    sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"), watch_latency=2.0)
+    sets.create(member("b"), at=9.0)
+    sets.run(until=60.0)
+    assert all(sets.nodes().values())
+    assert len(flips(sets)) == 1
+
+
 def test_a_restart_does_not_begin_the_wait_anew() -> None:
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"))
     sets.after(4.0)
