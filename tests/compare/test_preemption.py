@@ -174,8 +174,11 @@ def test_victims_end_and_the_preemptor_runs(managed: Arena) -> None:
 
     def ask(side: Side) -> tuple[str, list[str], list[str]]:
         managed.become(sized("n1"), sized("n2"), kept, goes)
+        # The controller may still be busy with the pods of the tests before.
         managed.until(
-            lambda: managed.api.request("GET", f"{path}/kept")["status"].get("expectedPods"), "counted"
+            lambda: managed.api.request("GET", f"{path}/kept")["status"].get("expectedPods"),
+            "counted",
+            within=60.0,
         )
         managed.settle()
         urgent = pod(f"urgent-{side}").requests(cpu="3").priority(100)

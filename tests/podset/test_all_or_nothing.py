@@ -217,6 +217,7 @@ def test_while_the_whole_is_planned_anew_nobody_goes_by_what_is_stored() -> None
     sets.add(replace(changed, metadata=replace(changed.metadata, annotations={"seen": "yes"})))
     sets.after(10.0)
     assert sets.entries() == sets.nodes() == {"a": "n2", "b": "n2"}
+    assert len(sets.requests()) == 1
 
 
 def test_two_sets_do_not_each_take_half_of_the_room() -> None:

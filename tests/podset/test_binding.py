@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+from tests.podset.stage import (
+    WORKERS,
+    Sets,
+    address,
+    conditions,
+    member,
+    plan_by_hand,
+    planner,
+    trigger,
+    worker,
+)
 
 from longshore.api.podset import SCHEDULE
 from longshore.framework.effects import Bind, Effect, Failed, Outcome
@@ -48,6 +58,19 @@ def test_a_node_that_no_pod_can_be_bound_to_is_given_up() -> None:
     assert sets.node_of("a") in ("n2", "n3")
     assert len([bind for bind in sets.asked_for(Bind) if bind.node == "n1"]) == 3
     assert conditions(sets.stored_plan())["PlannedAgain"].message.endswith("n1 would not do for a any more")
+
+
+def test_a_planner_is_asked_again_without_a_node_that_was_given_up() -> None:
+    sets = Refusing(
+        *WORKERS,
+        planner(),
+        FIRED,
+        member("a"),
+        planners={address(): lambda request: {"a": request.eligible_nodes[0]}},
+    )
+    sets.after(60.0)
+    assert [each.eligible_nodes for each in sets.requests()] == [("n1", "n2", "n3"), ("n2", "n3")]
+    assert sets.entries() == sets.nodes() == {"a": "n2"}
 
 
 def test_a_set_that_goes_as_a_whole_gives_it_up_too() -> None:
