@@ -60,7 +60,8 @@ class Registered:
     @property
     def own(self) -> bool:
         """Longshore's own: it needs no watching."""
-        return str(getattr(self.thing, "__module__", "")).startswith("longshore.")
+        defined = self.thing.function if isinstance(self.thing, FunctionPlugin) else self.thing
+        return str(defined.__module__).startswith("longshore.")
 
     def __call__(self, args: Any, handle: Handle) -> Plugin:
         if isinstance(self.thing, FunctionPlugin):
