@@ -1,12 +1,11 @@
 """A pod set, from its trigger to its last bind, beside the most that the API server takes.
 
-    make bench-podsets                                        about five minutes on two cores
+    make bench-podsets
     make bench-podsets ARGS="--nodes 1000 --pods 10000"
 
 As in `bench.throughput`, there are one real API server and etcd, and the sides take turns with the same pods.
 All pods are of one set, and held when its trigger is set to Schedule; from then on the time counts, so making
-and storing the plan is part of it. Every pod has to be where the stored plan says. The bar: 0.7 of the
-ceiling, by the medians of the rounds.
+and storing the plan is part of it. The bar: 0.7 of the ceiling, by the medians of the rounds.
 
 After that many sets are held at once and nothing happens: the share of a core that this takes. Its bar: 0.05.
 """

@@ -1,6 +1,6 @@
 """Pinned pods a second: `longshore static` beside the most that the API server takes.
 
-    make bench-static                                         about five minutes on two cores
+    make bench-static                                         under ten minutes on two cores
     make bench-static ARGS="--nodes 1000 --pods 10000"
 
 As in `bench.throughput`, there are one real API server and etcd, the sides take turns with the same pods, and

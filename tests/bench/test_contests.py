@@ -1,0 +1,35 @@
+"""The contests in small: that they measure all sides, not what they measure."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.control_plane
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        ("throughput", [r"longshore/kube-scheduler = \d+\.\d\d", r"longshore/ceiling = \d+\.\d\d"]),
+        ("static", [r"longshore static/ceiling = \d+\.\d\d \(bar 0\.85\)"]),
+        ("podsets", [r"pod set, trigger to last bind/ceiling = \d+\.\d\d \(bar 0\.7\)"]),
+    ],
+)
+def test_quick_run_ends_with_its_ratios(name: str, ending: list[str]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", "--quick"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    last = run.stdout.splitlines()[-len(ending) :]
+    for line, pattern in zip(last, ending, strict=True):
+        assert re.fullmatch(pattern, line), run.stdout
