@@ -169,6 +169,7 @@ FULL_NODE_STATUS = {
         {"names": ["example.com/db:1"], "sizeBytes": 1},
     ],
     "declaredFeatures": ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"],
+    "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "tainted"}],
 }
 
 

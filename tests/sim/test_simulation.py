@@ -143,7 +143,7 @@ class RecordingEngine(Engine):
         self.recorded: list[tuple[float, Change[Node] | Change[Pod]]] = []
 
     def receive(self, event: Event, *, now: float) -> None:
-        if not isinstance(event, Done):
+        if isinstance(event, Change):
             self.recorded.append((now, event))
         super().receive(event, now=now)
 

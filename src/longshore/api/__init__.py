@@ -11,7 +11,7 @@ They are frozen: a new version of an object is a new struct, and equal parts may
 
 from longshore.api.duration import format_duration, parse_duration
 from longshore.api.meta import Change, ObjectMeta, OwnerReference
-from longshore.api.node import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from longshore.api.node import ContainerImage, Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, Taint
 from longshore.api.pod import (
     Affinity,
     Container,
@@ -140,6 +140,7 @@ __all__ = [
     "LabelSelectorRequirement",
     "Namespace",
     "Node",
+    "NodeAddress",
     "NodeAffinity",
     "NodeCondition",
     "NodeSelector",

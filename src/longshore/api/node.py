@@ -26,11 +26,18 @@ class ContainerImage(ApiStruct):
     size_bytes: int = 0
 
 
+class NodeAddress(ApiStruct):
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(ApiStruct):
     allocatable: dict[str, str] = {}
     conditions: tuple[NodeCondition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
+    capacity: dict[str, str] = {}
+    addresses: tuple[NodeAddress, ...] = ()
 
 
 class Node(ApiObject):

@@ -36,5 +36,5 @@ def set_up(
     return replaced(
         found,
         configuration=replace(found.configuration, profiles=profiles),
-        plugins={**found.plugins, NAME: own_plugins()[NAME]},
+        plugins={**found.plugins, NAME: own_plugins(NAME)[NAME]},
     )

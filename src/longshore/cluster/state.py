@@ -20,6 +20,7 @@ from longshore.cluster.domains import DomainTable
 from longshore.cluster.images import ImageTable
 from longshore.cluster.journal import Journal
 from longshore.cluster.labels import LabelColumns
+from longshore.cluster.measures import Measures
 from longshore.cluster.nodes import Nodes, OneNode
 from longshore.cluster.nodetree import NodeTree
 from longshore.cluster.nominations import Nominations
@@ -69,7 +70,8 @@ class ClusterState:
         self.census = Census()
         self.domains = DomainTable(self)
         self.nominations = Nominations(self._nomination_changed)
-        for part in (self.labels, self.taints, self.images, self.census):
+        self.measures = Measures(self)
+        for part in (self.labels, self.taints, self.images, self.census, self.measures):
             part.resize(_FIRST_ROWS)
 
     # What plugins and the engine read. Arrays have one element for each row, and are not to be written to.
@@ -209,6 +211,8 @@ class ClusterState:
             self._known[row] = True
             self._node_count += 1
         elif same_for_scheduling(old, node):
+            if old.metadata.annotations != node.metadata.annotations:
+                self.measures.node_changed(row, node)
             return
         amounts = allocatable_amounts(node.status.allocatable)
         columns = [self._intern(resource) for resource in amounts]
@@ -219,6 +223,7 @@ class ClusterState:
         self.taints.put(row, node.spec.taints)
         self.tree.put(row, node.metadata.labels)
         self.images.put(row, node.status.images)
+        self.measures.node_changed(row, node)
         self._node_changed(row)
 
     def remove_node(self, name: str) -> None:
@@ -234,6 +239,7 @@ class ClusterState:
         self.taints.put(row, ())
         self.tree.remove(row)
         self.images.put(row, ())
+        self.measures.node_gone(row)
         self._node_changed(row)
         self._free_if_empty(row)
 
@@ -353,7 +359,7 @@ class ClusterState:
         for field in ("_allocatable", "_requested", "_nonzero", "_known", "_unschedulable"):
             array = getattr(self, field)
             setattr(self, field, np.concatenate([array, np.zeros_like(array)], axis=-1))
-        for part in (self.labels, self.taints, self.images, self.census):
+        for part in (self.labels, self.taints, self.images, self.census, self.measures):
             part.resize(len(self._known))
 
     def _free_if_empty(self, row: int) -> None:

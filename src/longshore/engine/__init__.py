@@ -12,7 +12,17 @@ decide, performs the effects and tells how they ended:
 """
 
 from longshore.engine.engine import Engine
-from longshore.engine.events import Answered, Conflict, Done, Event, Failed, Gone, Outcome, Succeeded
+from longshore.engine.events import (
+    Answered,
+    Conflict,
+    Done,
+    Event,
+    Failed,
+    Gone,
+    Measurements,
+    Outcome,
+    Succeeded,
+)
 from longshore.engine.request import Request
 from longshore.framework.effects import (
     Bind,
@@ -40,6 +50,7 @@ __all__ = [
     "Evict",
     "Failed",
     "Gone",
+    "Measurements",
     "Nominate",
     "Outcome",
     "PatchObject",

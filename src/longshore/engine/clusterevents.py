@@ -19,6 +19,9 @@ from longshore.cluster import PodInfo
 from longshore.cluster.podinfo import asks_alike
 from longshore.framework import Action, ClusterEvent, Resource
 
+# What was measured on the nodes has changed. To a plugin that reads measures it is like an annotation.
+MEASURED = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ANNOTATION, custom_label="Measurements")
+
 _RESOURCES: dict[type, Resource] = {
     PersistentVolume: Resource.PERSISTENT_VOLUME,
     PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,

@@ -12,14 +12,15 @@ import msgspec
 
 from longshore.api import Change, Node, Pod
 from longshore.api.meta import ApiObject, kind_of
-from longshore.cluster import ClusterState, PodInfo
-from longshore.engine.clusterevents import assigned_pod_events, node_events, other_event
+from longshore.cluster import ClusterState
+from longshore.engine.clusterevents import other_event
 from longshore.engine.cycle import Cycles, Ending, Fate
 from longshore.engine.decision import Chooser, Turn
 from longshore.engine.errands import Errands
-from longshore.engine.events import Done, Event
+from longshore.engine.events import Done, Event, Measurements
 from longshore.engine.extenders import Extenders
 from longshore.engine.handle import EngineHandle
+from longshore.engine.intake import Intake
 from longshore.engine.observing import Observer, Unobserved
 from longshore.engine.profiles import Profiles, make_profile
 from longshore.engine.queue import Entry, Place, Queue
@@ -96,11 +97,12 @@ class Engine:
             initial_backoff=float(configuration.pod_initial_backoff_seconds),
             max_backoff=float(configuration.pod_max_backoff_seconds),
         )
-        self._underway = Underway(
-            self._cluster, self._queue, now=lambda: self._now, land=self._land, released=self._released
+        self._intake = Intake(self._cluster, self._queue, now=lambda: self._now, is_ours=self._is_ours)
+        self._underway = self._intake.underway = Underway(
+            self._cluster, self._queue, now=lambda: self._now, land=self._land, released=self._intake.released
         )
         # What happens while a cycle asks extenders about its decision is taken in afterwards.
-        self._held_back: deque[Change[Any]] = deque()
+        self._held_back: deque[Change[Any] | Measurements] = deque()
         self._errands = Errands(self._underway.ask)
         for make in controllers:
             self.add_controller(make(self))
@@ -180,15 +182,18 @@ class Engine:
                 while self._held_back and self._underway.consulting is None:
                     self.receive(self._held_back.popleft(), now=now)
                 return
-            case Change() if self._underway.consulting is not None:
+            case Change() | Measurements() if self._underway.consulting is not None:
                 self._held_back.append(event)
                 return
             case Change(None | Pod() as old, None | Pod() as new):
-                self._pod_changed(old, new)
+                self._intake.pod_changed(old, new)
                 if self._pod_listeners:
                     self._tell_listeners(old, new)
             case Change(None | Node() as old, None | Node() as new):
-                self._node_changed(old, new)
+                self._intake.node_changed(old, new)
+            case Measurements():
+                self._intake.measured(event, wall_time=self.wall_time)
+                return
             case Change(old, new) if (changed := new or old) is not None:
                 kind = kind_of(changed)
                 self._cluster.put(kind, old, new)
@@ -221,7 +226,7 @@ class Engine:
         pod = entry.pod
         if self._cluster.is_assumed(pod):
             # Held since a bind whose answer was a failure.
-            self._forget(pod)
+            self._intake.forget(pod)
         name = pod.spec.scheduler_name
         if entry.info is None:
             entry.info = shape_key(pod)
@@ -232,97 +237,8 @@ class Engine:
         if measured is not None:
             measured()
 
-    # What happens in the cluster.
-
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if new is not None:
-            row = self._cluster.row(new.metadata.name)
-            known = None if row is None else self._cluster.node(row)
-            self._cluster.add_node(new)
-            events = node_events(known, new)
-        elif old is not None:
-            self._cluster.remove_node(old.metadata.name)
-            events = node_events(old, None)
-        for event in events:
-            self._queue.event(event, now=self._now)
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
-            self._gone(old)
-        if new is None:
-            return
-        self._queue.remove_predecessor(new)
-        predecessor = self._cluster.pod(new.key)
-        if predecessor is not None and predecessor.metadata.uid != new.metadata.uid:
-            self._remove(predecessor)
-        if new.spec.node_name or new.terminal:
-            self._assigned(new)
-            return
-        if not self._cluster.is_assumed(new):
-            self._remove(new)
-        if not self._is_ours(new):
-            self._queue.withdraw(new)
-            self._cluster.nominations.remove(new.metadata.uid)
-            if not self._queue.holds(new):
-                self._forget(new)
-        elif self._queue.holds(new) or not self._cluster.is_assumed(new):
-            self._queue.put(new, now=self._now)
-            self._note_nomination(new)
-        # Else we have bound it, and this is a last word from before.
-
-    def _assigned(self, new: Pod) -> None:
-        """The pod has a node, or has ended."""
-        before = self._cluster.pod(new.key)
-        was_assumed = before is not None and self._cluster.is_assumed(before)
-        self._queue.withdraw(new)
-        self._cluster.nominations.remove(new.metadata.uid)
-        self._cluster.add_pod(new)
-        if new.terminal:
-            if before is not None:
-                self._wake(before, None)
-        else:
-            self._wake(None if was_assumed else before, new)
-
-    def _gone(self, pod: Pod) -> None:
-        self._queue.withdraw(pod)
-        nominated = self._cluster.nominations.node_of(pod.metadata.uid)
-        if nominated is not None:
-            self._cluster.nominations.remove(pod.metadata.uid)
-            # Room that was kept for it is to be had.
-            self._wake(_on(pod, nominated), None)
-        if pod.metadata.uid in self._underway.waiting_pods():
-            self._underway.permitted(pod.metadata.uid, Status.error("the pod was deleted"))
-        self._remove(pod)
-
-    def _remove(self, pod: Pod) -> None:
-        node = self._cluster.node_of(pod)
-        if node is not None:
-            self._cluster.remove_pod(pod)
-            self._wake(_on(pod, node), None)
-
-    def _forget(self, pod: Pod) -> None:
-        """An assumed pod will not come to its node."""
-        if self._cluster.is_assumed(pod):
-            self._remove(pod)
-
-    def _wake(self, old: Pod | None, new: Pod | None, *, among: Callable[[Pod], bool] | None = None) -> None:
-        for event in assigned_pod_events(old, new):
-            self._queue.event(event, now=self._now, among=among)
-
-    def _note_nomination(self, pod: Pod) -> None:
-        """The API server, or someone else, says where the pod is expected."""
-        node = pod.status.nominated_node_name
-        uid = pod.metadata.uid
-        if node and self._cluster.nominations.node_of(uid) is None and not self._cluster.is_assumed(pod):
-            self._cluster.nominations.add(PodInfo.of(pod), node)
-
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles and pod.metadata.deletion_timestamp is None
-
-    def _released(self, pod: Pod, node: str) -> None:
-        """The pod had its node and gave it up: others may have found the room taken meanwhile."""
-        uid = pod.metadata.uid
-        self._wake(_on(pod, node), None, among=lambda other: other.metadata.uid != uid)
 
     def _land(self, entry: Entry, fate: Fate) -> None:
         self._observer.attempt_ended(entry, fate.result, now=self._now)
@@ -371,7 +287,7 @@ class Engine:
             # A bind of it may have failed, and its room was kept for the next try. Who has left the queue is
             # bound, even if the watch has not told yet.
             if self._queue.find(pod) is not None and not self.in_flight(pod):
-                self._forget(pod)
+                self._intake.forget(pod)
 
     def in_flight(self, pod: Pod) -> bool:
         entry = self._queue.find(pod)
@@ -392,8 +308,3 @@ class Engine:
         """Kinds that controllers need to hear of, besides those of Kubernetes itself."""
         kinds = (kind for each in self._controllers for kind in getattr(each, "watches", ()))
         return tuple(dict.fromkeys(kinds))
-
-
-def _on(pod: Pod, node: str) -> Pod:
-    """The pod as it would have been on the node: plugins tell by that whether it took any room."""
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

@@ -87,11 +87,11 @@ def load_plugins(sources: Iterable[str] = ()) -> dict[str, Registered]:
     return registered
 
 
-def own_plugins() -> dict[str, Registered]:
-    """Longshore's own that no default profile has: a configuration may enable them."""
+def own_plugins(text: str) -> dict[str, Registered]:
+    """Longshore's own that no default profile has, as far as the text names them: no other is imported."""
     registered: dict[str, Registered] = {}
     for point in entry_points(group=GROUP):
-        if _package(point) == _OURSELVES:
+        if _package(point) == _OURSELVES and point.name in text:
             _register_entry_point(point, registered)
     return registered
 

@@ -44,7 +44,7 @@ def set_up(
         loaded = Loaded(default_configuration(scheduler_name))
     else:
         registered = load_plugins([*plugins, *(_beside(file, source) for source in plugin_sources(file))])
-        own = own_plugins()
+        own = own_plugins(Path(file).read_text(encoding="utf-8", errors="replace"))
         loaded = load(file, known=known_points({**own, **registered}))
         registered |= {name: own[name] for name in _enabled(loaded.configuration) & own.keys()}
     given = [

@@ -22,6 +22,7 @@ from longshore.api import (
     ContainerRestartRule,
     ContainerStatus,
     Node,
+    NodeAddress,
     NodeCondition,
     NodeSpec,
     NodeStatus,
@@ -279,6 +280,8 @@ def decode_node(raw: bytes) -> Node:
             _conditions[tuple((c.type, c.status) for c in status.conditions[:])],
             tuple(_image[raw] for raw in status.images[:]),
             _features[tuple(status.declared_features[:])],
+            _quantities[tuple(status.capacity[:])],
+            tuple(NodeAddress(each.type, each.address) for each in status.addresses),
         ),
     )
 

@@ -27,6 +27,7 @@ from longshore.engine import (
     Effect,
     Engine,
     Event,
+    Measurements,
     Evict,
     Failed,
     Outcome,
@@ -140,6 +141,10 @@ class Simulation:
         for obj in objects:
             self._schedule(at, partial(self._delete, obj))
 
+    def measure(self, values: Mapping[str, Mapping[str, float]], *, at: float | None = None) -> None:
+        """These values are measured then, by measure and node, and told at once."""
+        self._schedule(at, partial(self._measured, values))
+
     def restart(self, engine: Engine, *, order: Callable[[list[ApiObject]], None] | None = None) -> None:
         """Another engine takes over. It is told what there is, in any `order` that a list can be brought in.
 
@@ -193,6 +198,11 @@ class Simulation:
 
     def _watch(self, event: Event) -> None:
         self._tell_after(self._watch_latency, self.engine, event)
+
+    def _measured(self, values: Mapping[str, Mapping[str, float]]) -> None:
+        time = self.now + self.engine.epoch
+        timed = {name: {node: (value, time) for node, value in of.items()} for name, of in values.items()}
+        self._tell(self.engine, Measurements(timed))
 
     def _put(self, obj: ApiObject) -> None:
         self._watch(self.cluster.put(obj))

@@ -601,17 +601,29 @@ class NodeCondition(_message.Message):
     status: str
     def __init__(self, type: _Optional[str] = ..., status: _Optional[str] = ...) -> None: ...
 
+class NodeAddress(_message.Message):
+    __slots__ = ("type", "address")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    address: str
+    def __init__(self, type: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+
 class NodeStatus(_message.Message):
-    __slots__ = ("allocatable", "conditions", "images", "declared_features")
+    __slots__ = ("capacity", "allocatable", "conditions", "addresses", "images", "declared_features")
+    CAPACITY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATABLE_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     IMAGES_FIELD_NUMBER: _ClassVar[int]
     DECLARED_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    capacity: _containers.RepeatedScalarFieldContainer[bytes]
     allocatable: _containers.RepeatedScalarFieldContainer[bytes]
     conditions: _containers.RepeatedCompositeFieldContainer[NodeCondition]
+    addresses: _containers.RepeatedCompositeFieldContainer[NodeAddress]
     images: _containers.RepeatedScalarFieldContainer[bytes]
     declared_features: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, allocatable: _Optional[_Iterable[bytes]] = ..., conditions: _Optional[_Iterable[_Union[NodeCondition, _Mapping]]] = ..., images: _Optional[_Iterable[bytes]] = ..., declared_features: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, capacity: _Optional[_Iterable[bytes]] = ..., allocatable: _Optional[_Iterable[bytes]] = ..., conditions: _Optional[_Iterable[_Union[NodeCondition, _Mapping]]] = ..., addresses: _Optional[_Iterable[_Union[NodeAddress, _Mapping]]] = ..., images: _Optional[_Iterable[bytes]] = ..., declared_features: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ContainerImage(_message.Message):
     __slots__ = ("names", "size_bytes")

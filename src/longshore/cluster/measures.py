@@ -1,0 +1,181 @@
+"""What was measured on the nodes, in columns: one element for each row, NaN where nothing is known.
+
+A measure goes by a name such as `cpu/mean`. Amounts are in the units of the resource's column, cpu in
+thousandths and memory in bytes, and are of what is used, not of what is free. Values come with the time they
+were taken at, or without one, if whoever wrote them did not say; those never grow old.
+
+What a measurement cannot show yet are pods that came after it. They count with their requests (`unseen`)
+until a measurement that was taken `settle` seconds after they were first there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longshore.api import Node
+from longshore.cluster.arrays import Bools, Floats, Ints
+from longshore.cluster.resources import CPU, MEMORY
+
+if TYPE_CHECKING:
+    from longshore.cluster.nodes import Nodes
+    from longshore.cluster.state import ClusterState
+
+# A value, and when it was taken in seconds since 1970; NaN if that is not known.
+Measured = tuple[float, float]
+# What a node says of itself: all measures that the reader knows, NaN for those that it does not find.
+NodeReader = Callable[[Node], Mapping[str, Measured]]
+
+MAX_AGE = 300.0
+SETTLE = 30.0
+
+_UNKNOWN = float("nan")
+# More than all pods of a node can ask for: nothing is unseen.
+_ALL = np.int64(2**62)
+_COUNTED = (CPU, MEMORY)
+
+
+class Measures:
+    """Of one cluster. Rows whose values changed are told to its journal as changed nodes."""
+
+    def __init__(self, cluster: "ClusterState") -> None:
+        self._cluster = cluster
+        self._places: dict[str, int] = {}
+        self._size = 0
+        self._values: Floats = np.full((0, 0), _UNKNOWN)
+        self._times: Floats = np.full((0, 0), _UNKNOWN)
+        # What the pods of each row asked for when it was last measured, and when that was; and how much of
+        # what they ask for is in the measurements.
+        self._asked: Ints = np.zeros((len(_COUNTED), 0), np.int64)
+        self._asked_at: Floats = np.full(0, _UNKNOWN)
+        self._seen: Ints = np.full((len(_COUNTED), 0), _ALL)
+        self._readers: list[NodeReader] = []
+        # In seconds: values that are older are as good as none, and how long pods take to show.
+        self.max_age = MAX_AGE
+        self.settle = SETTLE
+
+    def resize(self, size: int) -> None:
+        """There are rows for so many nodes."""
+        more = size - self._size
+        self._size = size
+        self._values = np.pad(self._values, ((0, 0), (0, more)), constant_values=_UNKNOWN)
+        self._times = np.pad(self._times, ((0, 0), (0, more)), constant_values=_UNKNOWN)
+        self._asked = np.pad(self._asked, ((0, 0), (0, more)))
+        self._asked_at = np.pad(self._asked_at, (0, more), constant_values=_UNKNOWN)
+        self._seen = np.pad(self._seen, ((0, 0), (0, more)), constant_values=_ALL)
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._places)
+
+    def value(self, name: str, nodes: "Nodes") -> Any:
+        """Of each of the nodes; NaN where it is not known, or has grown too old."""
+        return self._column(self._values, name, nodes)
+
+    def time(self, name: str, nodes: "Nodes") -> Any:
+        """When the value was taken, also if it is too old by now; NaN if it was never said."""
+        return self._column(self._times, name, nodes)
+
+    def _column(self, table: Floats, name: str, nodes: "Nodes") -> Any:
+        place = self._places.get(name)
+        if place is not None:
+            return nodes.take(table[place])
+        return _UNKNOWN if isinstance(nodes.rows, int) else np.full(len(nodes), _UNKNOWN)
+
+    def unseen(self, nodes: "Nodes", column: int) -> Any:
+        """What pods ask for that the measurements do not show yet; of cpu or memory."""
+        seen = nodes.take(self._seen[_COUNTED.index(column)])
+        missing = nodes.requested[column] - seen
+        return missing * (missing > 0)
+
+    def read_nodes(self, reader: NodeReader) -> None:
+        """Have the nodes themselves read, those that are known and those to come."""
+        self._readers.append(reader)
+        for row in np.flatnonzero(self._cluster.known).tolist():
+            node = self._cluster.node(row)
+            if node is not None:
+                self.node_changed(row, node)
+
+    # What changes it.
+
+    def node_changed(self, row: int, node: Node) -> None:
+        """A node is new or has changed: what it says of itself counts."""
+        for reader in self._readers:
+            self._put({name: [(row, measured)] for name, measured in reader(node).items()}, now=_UNKNOWN)
+
+    def node_gone(self, row: int) -> None:
+        self._values[:, row] = self._times[:, row] = self._asked_at[row] = _UNKNOWN
+        self._seen[:, row] = _ALL
+
+    def put(self, values: Mapping[str, Mapping[str, Measured]], *, now: float) -> int:
+        """Values by measure and node, at a time; the number of rows that changed by them, or by their age.
+
+        Nodes that are not known are passed over, and so is what is no number or infinite: that is as good as
+        nothing.
+        """
+        rows = {
+            name: [
+                (row, measured)
+                for node, measured in by_node.items()
+                if (row := self._cluster.row(node)) is not None
+            ]
+            for name, by_node in values.items()
+        }
+        return len(self._put(rows, now)) + len(self._grow_old(now))
+
+    def _put(self, values: Mapping[str, Iterable[tuple[int, Measured]]], now: float) -> Ints:
+        self._make_room(values)
+        changed: Bools = np.zeros(self._size, np.bool_)
+        for name, found_there in values.items():
+            entries = list(found_there)
+            if not entries:
+                continue
+            rows = np.array([row for row, _ in entries])
+            found, times = np.array([measured for _, measured in entries], np.float64).T
+            found = np.where(np.isfinite(found) & ~(now - times > self.max_age), found, _UNKNOWN)
+            place = self._places[name]
+            before = self._values[place, rows]
+            changed[rows] |= (found != before) & ~(np.isnan(found) & np.isnan(before))
+            self._values[place, rows] = found
+            self._times[place, rows] = times
+            if name.endswith("/mean"):
+                changed[rows] |= self._cover(rows, times)
+        return self._tell(np.flatnonzero(changed))
+
+    def _cover(self, rows: Ints, times: Floats) -> Bools:
+        """Measurements were taken: pods that were there at the one before, long enough ago, are in them."""
+        timed = ~np.isnan(times)
+        first = timed & np.isnan(self._asked_at[rows])
+        later = timed & (times >= self._asked_at[rows] + self.settle)
+        asked = self._cluster.requested[list(_COUNTED)][:, rows]
+        before = self._seen[:, rows]
+        seen = np.where(later, self._asked[:, rows], np.where(first, asked, before))
+        seen = np.where(timed, seen, _ALL)
+        move = first | later
+        self._asked[:, rows] = np.where(move, asked, self._asked[:, rows])
+        self._asked_at[rows] = np.where(move, times, self._asked_at[rows])
+        self._seen[:, rows] = seen
+        changed: Bools = (seen != before).any(axis=0)
+        return changed
+
+    def _grow_old(self, now: float) -> Ints:
+        """Values whose time is too long ago are known no longer."""
+        old = (now - self._times > self.max_age) & ~np.isnan(self._values)
+        self._values[old] = _UNKNOWN
+        return self._tell(np.flatnonzero(old.any(axis=0)))
+
+    def _tell(self, rows: Ints) -> Ints:
+        for row in rows.tolist():
+            self._cluster.journal.node_changed(row)
+        return rows
+
+    def _make_room(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._places.setdefault(name, len(self._places))
+        more = len(self._places) - len(self._values)
+        if more:
+            self._values = np.pad(self._values, ((0, more), (0, 0)), constant_values=_UNKNOWN)
+            self._times = np.pad(self._times, ((0, more), (0, 0)), constant_values=_UNKNOWN)
