@@ -50,6 +50,8 @@ class Measures:
         self._asked_at: Floats = np.full(0, _UNKNOWN)
         self._seen: Ints = np.full((len(_COUNTED), 0), _ALL)
         self._readers: list[NodeReader] = []
+        # The latest time that anyone told: nodes that change bring none with them.
+        self._now = _UNKNOWN
         # In seconds: values that are older are as good as none, and how long pods take to show.
         self.max_age = MAX_AGE
         self.settle = SETTLE
@@ -92,19 +94,24 @@ class Measures:
         return missing * (missing > 0)
 
     def read_nodes(self, reader: NodeReader) -> None:
-        """Have the nodes themselves read, those that are known and those to come."""
+        """Have the nodes themselves read, those that are known and those to come; once by each reader."""
+        if reader in self._readers:
+            return
         self._readers.append(reader)
+        found: dict[str, list[tuple[int, Measured]]] = {}
         for row in np.flatnonzero(self._cluster.known).tolist():
             node = self._cluster.node(row)
             if node is not None:
-                self.node_changed(row, node)
+                for name, measured in reader(node).items():
+                    found.setdefault(name, []).append((row, measured))
+        self._put(found, self._now)
 
     # What changes it.
 
     def node_changed(self, row: int, node: Node) -> None:
         """A node is new or has changed: what it says of itself counts."""
         for reader in self._readers:
-            self._put({name: [(row, measured)] for name, measured in reader(node).items()}, now=_UNKNOWN)
+            self._put({name: [(row, measured)] for name, measured in reader(node).items()}, self._now)
 
     def node_gone(self, row: int) -> None:
         self._values[:, row] = self._times[:, row] = self._asked_at[row] = _UNKNOWN
@@ -116,6 +123,7 @@ class Measures:
         Nodes that are not known are passed over, and so is what is no number or infinite: that is as good as
         nothing.
         """
+        self._now = now
         rows = {
             name: [
                 (row, measured)
@@ -142,10 +150,11 @@ class Measures:
             self._values[place, rows] = found
             self._times[place, rows] = times
             if name.endswith("/mean"):
-                changed[rows] |= self._cover(rows, times)
+                known = ~np.isnan(found)
+                changed[rows[known]] |= self._cover(rows[known], times[known], now)
         return self._tell(np.flatnonzero(changed))
 
-    def _cover(self, rows: Ints, times: Floats) -> Bools:
+    def _cover(self, rows: Ints, times: Floats, now: float) -> Bools:
         """Measurements were taken: pods that were there at the one before, long enough ago, are in them."""
         timed = ~np.isnan(times)
         first = timed & np.isnan(self._asked_at[rows])
@@ -156,7 +165,8 @@ class Measures:
         seen = np.where(timed, seen, _ALL)
         move = first | later
         self._asked[:, rows] = np.where(move, asked, self._asked[:, rows])
-        self._asked_at[rows] = np.where(move, times, self._asked_at[rows])
+        # Pods may have come after it was taken, until it was told.
+        self._asked_at[rows] = np.where(move, np.fmax(times, now), self._asked_at[rows])
         self._seen[:, rows] = seen
         changed: Bools = (seen != before).any(axis=0)
         return changed

@@ -1,0 +1,101 @@
+"""Use of a resource as a Beta distribution: it lies between nothing and all, with a given mean and deviation.
+
+The risk is the probability that more than a threshold is used. It is worked out as the tail itself, rather
+than as what is left of the rest, so that small risks keep their digits. scipy has the mathematics.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longshore.errors import UserError
+
+# An array for many nodes, or a number for one.
+Amount = Any
+
+# A deviation below this share of the capacity is none: the distribution would be a step even so.
+_NEGLIGIBLE = 1e-9
+
+
+def require_scipy(plugin: str) -> None:
+    """Whoever makes the plugin hears of it if scipy is missing, rather than the first pod."""
+    try:
+        import scipy.special  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"{plugin} needs scipy: pip install 'longshore[agents]'") from error
+
+
+def fit(mean: Amount, deviation: Amount) -> tuple[Amount, Amount]:
+    """The two parameters, by the method of moments; the mean is above 0 and the deviation possible."""
+    spread = mean * (1 - mean) / (deviation * deviation) - 1
+    return mean * spread, (1 - mean) * spread
+
+
+def risk(mean: Amount, deviation: Amount, threshold: Amount) -> Amount:
+    """How likely it is that more than the threshold is used. All are shares of the capacity, 0 to 1.
+
+    Without deviation it is certain. A deviation that is too large for any Beta distribution is a risk of 1.
+    """
+    from scipy.special import betainc
+
+    mean, deviation = np.asarray(mean, np.float64), np.asarray(deviation, np.float64)
+    certain = (deviation < _NEGLIGIBLE) | (mean <= 0)
+    fitted = ~certain & (deviation * deviation < mean * (1 - mean))
+    risks = np.where(certain, (mean > threshold) & (mean > 0), 1.0)
+    alpha, beta = fit(mean[fitted], deviation[fitted])
+    beyond = 1 - (threshold[fitted] if np.ndim(threshold) else threshold)
+    risks[fitted] = betainc(beta, alpha, beyond)
+    return risks[()]
+
+
+def log_density(at: Amount, alpha: float, beta: float) -> Amount:
+    """In logarithms, since the powers alone would underflow. At the ends it may be infinite."""
+    from scipy.special import betaln, xlog1py, xlogy
+
+    return xlogy(alpha - 1, at) + xlog1py(beta - 1, -at) - betaln(alpha, beta)
+
+
+class Row(NamedTuple):
+    """At one point of the distribution. `residual`: by how much it is exceeded in the mean, if it is."""
+
+    at: float
+    density: float
+    cumulative: float
+    residual: float
+
+
+class Summary(NamedTuple):
+    alpha: float
+    beta: float
+    mean: float
+    variance: float
+    moments: tuple[float, float, float]
+    rows: tuple[Row, ...]
+
+
+def summary(mean: float, deviation: float) -> Summary | None:
+    """A distribution in numbers, for people; None if there is none with this mean and deviation."""
+    variance = deviation * deviation
+    if deviation < _NEGLIGIBLE or not 0 < variance < mean * (1 - mean):
+        return None
+    alpha, beta = fit(mean, deviation)
+    total = alpha + beta
+    first = alpha / total
+    second = first * (alpha + 1) / (total + 1)
+    third = second * (alpha + 2) / (total + 2)
+    rows = tuple(_row(place / 20, alpha, beta) for place in range(21))
+    return Summary(alpha, beta, mean, variance, (first, second, third), rows)
+
+
+def _row(at: float, alpha: float, beta: float) -> Row:
+    from scipy.special import betainc
+
+    density = float(np.exp(log_density(at, alpha, beta)))
+    beyond = float(betainc(beta, alpha, 1 - at))
+    if beyond == 0:
+        residual = 0.0
+    elif np.isinf(density):
+        residual = float("inf")
+    else:
+        residual = density / beyond * at * (1 - at) / (alpha + beta) + alpha / (alpha + beta) - at
+    return Row(at, density, float(betainc(alpha, beta, at)), residual)

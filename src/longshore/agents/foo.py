@@ -1,0 +1,37 @@
+"""Foo: accepts all nodes and finds all equally good. An agent to copy: replace what it answers.
+
+Where it takes part nothing changes, so it shows whether agents are asked at all.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from longshore.agents.arguments import arguments
+from longshore.cluster import Nodes, PodInfo
+from longshore.framework import CycleState, Handle, Rejection, Scope
+
+_SCORE = 10
+
+
+class FooArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A configuration has nothing to say about it."""
+
+
+class Foo:
+    name = "Foo"
+    verb = "foo"
+    scope = Scope.NODE
+
+    def __init__(self, args: object = None, *, handle: Handle) -> None:
+        arguments(FooArgs, args, name=self.name)
+
+    @classmethod
+    def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:
+        return {}
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Iterable[Rejection]:
+        return ()
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> int:
+        return _SCORE

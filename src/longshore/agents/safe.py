@@ -1,0 +1,207 @@
+"""Safe: pods go where the nodes' real load leaves room, with what it varies by.
+
+SafeOverload asks how likely it is that a node with the pod on it uses more than a threshold of its cpu or
+memory: it refuses nodes where that is too likely, and prefers those where it is least. SafeBalance prefers
+nodes that use little and vary little. The pod counts with its request, and adds no variation of its own.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import structlog
+
+from longshore.agents import beta
+from longshore.agents.arguments import arguments, whole_numbers
+from longshore.agents.load import (
+    COLUMNS,
+    REASON_NO_MEASUREMENTS,
+    Amount,
+    Missing,
+    load_of,
+    worst,
+)
+from longshore.cluster import CPU, MEMORY, Nodes, OneNode, PodInfo
+from longshore.framework import (
+    MAX_SCORE,
+    Action,
+    CycleState,
+    Handle,
+    Rejection,
+    Resource,
+    Scope,
+    WakeOn,
+)
+
+# In words: kube-scheduler takes what it tells people in an event for a format, in which % is special.
+REASON_RISK = (
+    "node(s) would use over {utilization} percent of their {resource} with a risk above {percentile} percent"
+)
+
+_Percentage = Annotated[int, msgspec.Meta(ge=0, le=100)]
+
+_PERCENTAGES = {
+    "SAFEUTILIZATION": "utilization",
+    "SAFEPERCENTILE": "percentile",
+    "SAFEFORECASTWEIGHT": "forecastWeight",
+}
+_TENS = 10
+
+log = structlog.get_logger()
+
+
+class SafeOverloadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What a configuration may say about SafeOverload."""
+
+    # What share of a node may be used, and how likely it may be that more is; in percent.
+    utilization: _Percentage = 90
+    percentile: _Percentage = 30
+    # How much forecasts count, in percent, where there are any.
+    forecast_weight: _Percentage = 20
+    # Whether each distribution is logged in full.
+    print_table: bool = False
+    # Scores in steps of 1 rather than of 10.
+    fine_scores: bool = False
+    missing: Missing = "Neutral"
+
+
+class SafeBalanceArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What a configuration may say about SafeBalance, likewise."""
+
+    forecast_weight: _Percentage = 20
+    fine_scores: bool = False
+    missing: Missing = "Neutral"
+
+
+class _Risk(msgspec.Struct, frozen=True):
+    """That too much of a resource is used, with the pod on the node."""
+
+    resource: str
+    known: Amount
+    amount: Amount
+
+
+class SafeOverload:
+    """Filter: the risk is acceptable. Score: the lower the risk, the better."""
+
+    name = "SafeOverload"
+    verb = "safe-overload"
+    scope = Scope.PODS
+
+    def __init__(self, args: object = None, *, handle: Handle) -> None:
+        self._args = arguments(SafeOverloadArgs, args, name=self.name)
+        beta.require_scipy(self.name)
+        self._acceptable = self._args.percentile / 100
+        # What was asked last, with the answer: the score asks about the nodes that the filter asked about.
+        self._last: tuple[Nodes, tuple[int, ...]] | None = None
+        self._risks: list[_Risk] = []
+        self.wakes_on = (
+            WakeOn(
+                Resource.NODE, Action.ADD | Action.UPDATE_NODE_ANNOTATION | Action.UPDATE_NODE_ALLOCATABLE
+            ),
+            WakeOn(Resource.ASSIGNED_POD, Action.DELETE),
+        )
+
+    @classmethod
+    def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:
+        found = whole_numbers(environ, _PERCENTAGES, least=0, most=100)
+        if environ.get("SAFEPRINTTABLE") == "true":
+            found["printTable"] = True
+        return found
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Iterable[Rejection]:
+        args = self._args
+        risks = self._of(pod, nodes)
+        if args.missing == "FailClosed":
+            known = np.logical_and.reduce([risk.known for risk in risks])
+            yield Rejection(REASON_NO_MEASUREMENTS, np.logical_not(known), unresolvable=True)
+        for risk in risks:
+            reason = REASON_RISK.format(
+                utilization=args.utilization, resource=risk.resource, percentile=args.percentile
+            )
+            yield Rejection(reason, risk.known & (risk.amount > self._acceptable), unresolvable=True)
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Any:
+        scores = [(risk.known, self._score(risk.amount)) for risk in self._of(pod, nodes)]
+        return worst(scores, missing=self._args.missing)
+
+    def _score(self, risk: Amount) -> Amount:
+        portion = np.minimum(risk / self._acceptable, 1.0) if self._acceptable else (risk > 0) * 1.0
+        score = 1 - np.sqrt(portion)
+        # The coarse ones are rounded down: only a node without any risk has the best one.
+        return _rounded(score * MAX_SCORE) if self._args.fine_scores else np.floor(score * _TENS) * _TENS
+
+    def _of(self, pod: PodInfo, nodes: Nodes) -> list[_Risk]:
+        """Worked out once for the filter and the score."""
+        requests = [pod.requests.get(resource, 0) for resource in COLUMNS]
+        situation = (nodes.cluster.journal.position, *requests)
+        if isinstance(nodes, OneNode):
+            # Pods may be imagined on it from one question to the next.
+            situation += (nodes.requested[CPU], nodes.requested[MEMORY])
+        if self._last is None or self._last[0] is not nodes or self._last[1] != situation:
+            pairs = zip(COLUMNS, requests, strict=True)
+            self._risks = [self._risk(nodes, resource, request) for resource, request in pairs]
+            self._last = (nodes, situation)
+        return self._risks
+
+    def _risk(self, nodes: Nodes, resource: str, request: int) -> _Risk:
+        args = self._args
+        load = load_of(nodes, resource, forecast_weight=args.forecast_weight / 100, missing=args.missing)
+        mean, deviation = load.shares(request)
+        if args.print_table:
+            _print_tables(nodes, resource, load.known, mean, deviation)
+        risk = beta.risk(mean, deviation, args.utilization / 100)
+        # What is lost in the rounding of the probability to stay below is no risk.
+        return _Risk(resource, load.known, 1 - (1 - risk))
+
+
+class SafeBalance:
+    """Score: the less is used, and the less that varies, the better."""
+
+    name = "SafeBalance"
+    verb = "safe-balance"
+    scope = Scope.PODS
+
+    def __init__(self, args: object = None, *, handle: Handle) -> None:
+        self._args = arguments(SafeBalanceArgs, args, name=self.name)
+
+    @classmethod
+    def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:
+        variable = "SAFEFORECASTWEIGHT"
+        return whole_numbers(environ, {variable: _PERCENTAGES[variable]}, least=0, most=100)
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Any:
+        args = self._args
+        scores = []
+        for resource in COLUMNS:
+            load = load_of(nodes, resource, forecast_weight=args.forecast_weight / 100, missing=args.missing)
+            mean, deviation = load.shares(pod.requests.get(resource, 0))
+            # The root of the deviation, not of the variance: what varies weighs heavily.
+            score = 1 - (mean + np.sqrt(deviation)) / 2
+            scores.append((load.known, _scaled(score, fine=args.fine_scores)))
+        return worst(scores, missing=args.missing)
+
+
+def _scaled(score: Amount, *, fine: bool) -> Amount:
+    """From 0 to 1, as a score that is rounded to the nearest."""
+    return _rounded(score * MAX_SCORE) if fine else _rounded(score * _TENS) * _TENS
+
+
+def _rounded(score: Amount) -> Amount:
+    """Halves up."""
+    return np.floor(score + 0.5)
+
+
+def _print_tables(nodes: Nodes, resource: str, known: Amount, mean: Amount, deviation: Amount) -> None:
+    columns = [np.atleast_1d(column).tolist() for column in (known, mean, deviation)]
+    for name, is_known, mu, sigma in zip(nodes.names, *columns, strict=True):
+        if not name or not is_known:
+            continue
+        fitted = beta.summary(mu, sigma)
+        if fitted is None:
+            log.info("no distribution", node=name, resource=resource, mean=mu, deviation=sigma)
+            continue
+        numbers = fitted._asdict()
+        table = [tuple(round(number, 6) for number in row) for row in numbers.pop("rows")]
+        log.info("distribution", node=name, resource=resource, **numbers, table=table)

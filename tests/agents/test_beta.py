@@ -1,0 +1,96 @@
+"""The Beta distribution against numbers that were worked out with forty digits."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.agents.asking import golden
+
+from longshore.agents import beta
+
+VECTORS = golden()["safe_single_resource"]
+NAMES = [vector["name"] for vector in VECTORS]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=NAMES)
+def test_risk_is_that_of_the_golden_file(vector: dict[str, Any]) -> None:
+    found = beta.risk(vector["mu"], vector["sigma"], vector["SAFEUTILIZATION"] / 100)
+    assert found == pytest.approx(vector["risk"], abs=1e-9)
+
+
+def test_parameters_are_those_of_the_golden_file() -> None:
+    fitted = [vector for vector in VECTORS if vector["alpha"] is not None]
+    assert len(fitted) > 10
+    for vector in fitted:
+        expected = (vector["alpha"], vector["beta"])
+        assert beta.fit(vector["mu"], vector["sigma"]) == pytest.approx(expected, rel=1e-8)
+
+
+def test_many_at_once_are_as_one_by_one() -> None:
+    means = np.array([vector["mu"] for vector in VECTORS])
+    deviations = np.array([vector["sigma"] for vector in VECTORS])
+    alone = [beta.risk(mean, deviation, 0.9) for mean, deviation in zip(means, deviations, strict=True)]
+    assert beta.risk(means, deviations, 0.9).tolist() == alone
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "expected"),
+    [
+        # By numerical integration; where powers are not taken in logarithms it is 0, or 1.
+        (0.899, 0.001, 0.158653455),
+        (0.8995, 0.001, 0.309316965),
+        (0.9, 0.01, 0.511829536),
+        (0.901, 0.0001, 1.0),
+    ],
+)
+def test_narrow_distributions_have_no_steps(mean: float, deviation: float, expected: float) -> None:
+    assert beta.risk(mean, deviation, 0.9) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_tiny_risk_keeps_its_digits() -> None:
+    # The density is 200 (1 - x) ** 199.
+    tail = beta.risk(1 / 201, math.sqrt(200 / 201**2 / 202), 0.5)
+    assert tail == pytest.approx(0.5**200, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"), [(0.5, 0.0), (0.9, 0.0), (np.nextafter(0.9, 1), 1.0), (0.0, 0.0)]
+)
+def test_without_deviation_it_is_certain(mean: float, expected: float) -> None:
+    assert beta.risk(mean, 0.0, 0.9) == expected
+
+
+def test_a_deviation_that_cannot_be_is_a_risk_of_1() -> None:
+    assert beta.risk(0.5, 0.5, 0.9) == 1.0
+    assert beta.risk(1.0, 0.01, 0.9) == 1.0
+
+
+def test_nothing_used_is_no_risk_even_of_a_threshold_of_nothing() -> None:
+    assert beta.risk(0.0, 0.1, 0.0) == 0.0
+
+
+def test_the_summary_of_a_uniform_distribution() -> None:
+    found = beta.summary(0.5, math.sqrt(1 / 12))
+    assert found is not None
+    assert (found.alpha, found.beta) == pytest.approx((1, 1))
+    assert found.moments == pytest.approx((1 / 2, 1 / 3, 1 / 4))
+    assert [row.at for row in found.rows] == pytest.approx([place / 20 for place in range(21)])
+    for row in found.rows[:-1]:
+        assert (row.density, row.cumulative) == pytest.approx((1, row.at))
+        # What is above x lies between x and 1: in the mean it is halfway.
+        assert row.residual == pytest.approx((1 - row.at) / 2)
+    assert found.rows[-1].residual == 0
+
+
+def test_the_summary_of_a_distribution_that_is_infinite_at_its_ends() -> None:
+    found = beta.summary(0.5, 0.4)
+    assert found is not None
+    assert found.rows[0].density == math.inf
+    assert found.rows[0].residual == math.inf
+    assert found.rows[-1].residual == 0
+
+
+def test_no_summary_without_a_distribution() -> None:
+    assert beta.summary(0.5, 0.0) is None
+    assert beta.summary(0.5, 0.5) is None
