@@ -10,7 +10,7 @@ WORKDIR /src
 # Dependencies first: they change less often than the code.
 COPY pyproject.toml uv.lock ./
 RUN uv venv /opt/longshore \
-    && uv export --frozen --no-dev --extra planner --no-emit-project --output-file requirements.txt \
+    && uv export --frozen --no-dev --extra planner --extra agents --no-emit-project --output-file requirements.txt \
     && uv pip install --python /opt/longshore --compile-bytecode --requirement requirements.txt
 COPY README.md LICENSE ./
 COPY src ./src

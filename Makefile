@@ -10,10 +10,11 @@ KUBECTL ?= kubectl
 DOCKER_REGISTRY ?=
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE := $(if $(DOCKER_REGISTRY),$(DOCKER_REGISTRY)/)longshore:$(VERSION)
+AGENTS ?= safe
 OUR_IMAGE := sed -e 's|image: longshore:.*|image: $(IMAGE)|'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-podsets bench-decisions bench-scale build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static
+.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-podsets bench-decisions bench-scale bench-extender build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static deploy-extender undeploy-extender
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -61,6 +62,9 @@ bench-decisions: $(VENV)/.dev ## Decisions a second in memory, by workload and n
 bench-scale: $(VENV)/.dev ## Memory and time to the first bind with 5,000 nodes and 100,000 pods
 	$(BIN)/python -m bench.scale $(ARGS)
 
+bench-extender: $(VENV)/.dev ## What agents cost behind kube-scheduler, and as plugins
+	$(BIN)/python -m bench.extender $(ARGS)
+
 proto: $(VENV)/.dev ## Generate the protobuf code from proto/
 	$(UV) sync --frozen --inexact --all-extras --group proto
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/longshore/kube/_pb \
@@ -102,6 +106,13 @@ deploy-static: ## Run the static scheduler in the cluster, from the image
 
 undeploy-static: ## Take the static scheduler out of the cluster again
 	$(KUBECTL) delete --ignore-not-found -f deploy/static.yaml
+
+deploy-extender: ## Run kube-scheduler with agents as my-scheduler (AGENTS=safe.congestion, or any of deploy/extender)
+	$(KUBECTL) apply -f deploy/extender/service-account.yaml
+	$(OUR_IMAGE) deploy/extender/extender.$(AGENTS).yaml | $(KUBECTL) apply -f -
+
+undeploy-extender: ## Take my-scheduler out of the cluster again, whatever its agents
+	$(KUBECTL) delete --ignore-not-found -f deploy/extender/extender.safe.yaml -f deploy/extender/service-account.yaml
 
 clean: ## Remove what was installed and built here
 	rm -rf $(VENV) dist

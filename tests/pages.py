@@ -41,14 +41,17 @@ class Page:
         return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
 
     def shows(self, shown: str, output: str) -> bool:
-        """Whether the output is what is shown, however wide its columns are."""
+        """Whether the output is what is shown, however wide its columns are; `...` stands for any lines."""
         return re.fullmatch(self._pattern(shown), output) is not None
 
     def _pattern(self, shown: str) -> str:
         def word(text: str) -> str:
             return next((each for each in self._varying if re.fullmatch(each, text)), re.escape(text))
 
-        return "".join(rf"\s*{r' +'.join(map(word, line.split()))} *\n" for line in shown.splitlines())
+        return "".join(
+            r"(?:.*\n)*?" if line == "..." else rf"\s*{r' +'.join(map(word, line.split()))} *\n"
+            for line in shown.splitlines()
+        )
 
     def follow(
         self,
@@ -62,7 +65,7 @@ class Page:
         for command, shown in steps:
             if until(command):
                 return command
-            if re.search(r"\bget\b", command):
+            if re.search(r"\b(get|describe)\b", command):
                 self.eventually(partial(session.run, command), shown)
             else:
                 output = session.run(command)

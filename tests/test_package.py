@@ -52,7 +52,12 @@ def test_wheel_has_what_the_control_plane_is_built_from(installed: Path, tmp_pat
         "from importlib.resources import files; modules = files('longshore.dev') / 'modules';"
         "print(*sorted(m.name for m in modules.iterdir() if (m / 'go.sum').is_file()))"
     )
-    assert run(installed / "python", "-c", script, cwd=tmp_path).split() == ["etcd", "kubernetes", "kwok"]
+    assert run(installed / "python", "-c", script, cwd=tmp_path).split() == [
+        "etcd",
+        "kubernetes",
+        "kwok",
+        "prometheus",
+    ]
 
 
 def test_wheel_lists_local_clusters(installed: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ PUBLIC = {
     ),
     "longshore.engine": (
         "Answered Bind Conflict CreateObject DeleteObject Done Effect Engine Event Evict Failed Gone "
-        "Nominate Outcome PatchObject RecordEvent Request Run SetCondition Succeeded"
+        "Measurements Nominate Outcome PatchObject RecordEvent Request Run SetCondition Succeeded"
     ),
     "longshore.kube": (
         "NODES PODS ApiError Client Connection ConnectionFailed EventRecorder LeaderElector Patch Pool "

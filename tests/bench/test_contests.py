@@ -18,6 +18,15 @@ pytestmark = pytest.mark.control_plane
         ("throughput", [r"longshore/kube-scheduler = \d+\.\d\d", r"longshore/ceiling = \d+\.\d\d"]),
         ("static", [r"longshore static/ceiling = \d+\.\d\d \(bar 0\.85\)"]),
         ("podsets", [r"pod set, trigger to last bind/ceiling = \d+\.\d\d \(bar 0\.7\)"]),
+        (
+            "extender",
+            [
+                r"whole Node objects/kube-scheduler = \d+\.\d\d \(one turn\)",
+                r"two entries/kube-scheduler = \d+\.\d\d",
+                r"one entry/kube-scheduler = \d+\.\d\d \(bar 0\.5, goal 0\.7\)",
+                r"longshore with SafeOverload/without = \d+\.\d\d \(bar 0\.9\)",
+            ],
+        ),
     ],
 )
 def test_quick_run_ends_with_its_ratios(name: str, ending: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -16,13 +15,13 @@ import yaml
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from tests.deploy.container import ENVIRONMENT, SEARCH_PATH, UID, container
+from tests.deploy.makefile import make
 from tests.live.pods import create, eventually, manifest, wait_until_running
 from tests.live.podsets import member, trigger
 from tests.test_package import run, uv
 
 from longshore.api.planner import PlanRequest
 from longshore.dev import ControlPlane
-from longshore.dev.build import build
 from longshore.dev.fixtures import OwnCluster
 from longshore.framework.setup import set_up
 from longshore.live.plannercalls import PlannerCalls
@@ -124,8 +123,8 @@ def test_the_controller_and_the_planner_may_write_nothing_but_what_is_their_work
     }
 
 
-def test_the_image_has_what_planners_need() -> None:
-    assert "--extra planner" in (ROOT / "Dockerfile").read_text()
+def test_the_image_has_what_planners_and_agents_need() -> None:
+    assert "--extra planner --extra agents" in (ROOT / "Dockerfile").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -193,11 +192,19 @@ def plans(plane: ControlPlane, namespace: str) -> None:
     eventually(planned)
 
 
+def annotates(plane: ControlPlane, namespace: str) -> None:
+    """What pods ask for, even where no Prometheus answers."""
+    create(plane, namespace, {**manifest("busy"), "spec": {**manifest("busy")["spec"], "nodeName": "node-0"}})
+    shown = ("get", "node", "node-0", "-o", r"jsonpath={.metadata.annotations.requested-pods}")
+    eventually(lambda: plane.kubectl(*shown).isdigit(), within=60)
+
+
 WORK: dict[str, Callable[[ControlPlane, str], None]] = {
     "longshore": schedules,
     "longshore-static": schedules_where_nodes_are_labelled,
     "longshore-controller": fires,
     "podset-planner": plans,
+    "longshore-annotator": annotates,
 }
 
 
@@ -221,7 +228,7 @@ def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_ro
     for mount in described.get("volumeMounts", ()):
         config = named("ConfigMap", configs[mount["name"]])
         files |= {f"{mount['mountPath']}/{name}": text for name, text in config["data"].items()}
-    ports = {port["name"]: port["containerPort"] for port in described["ports"]}
+    ports = {port["name"]: port["containerPort"] for port in described.get("ports", ())}
     probes = [probe for name, probe in described.items() if name.endswith("Probe")]
     server = installed.server.removeprefix("https://").split(":")
     variables = {"KUBERNETES_SERVICE_HOST": server[0], "KUBERNETES_SERVICE_PORT": server[1]}
@@ -239,21 +246,14 @@ def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_ro
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
-        status = Path(f"/proc/{process.pid}/status").read_text()
         WORK[deployment["metadata"]["name"]](installed, namespace)
+        status = Path(f"/proc/{process.pid}/status").read_text()
         process.terminate()
         assert process.wait(20) == 0, log.read_text()
     # The manifests give it all the rights that it needs.
     assert "is forbidden" not in log.read_text()
     if "--map-root-user" not in str(process.args):
         assert f"Uid:\t{UID}\t{UID}\t{UID}\t{UID}" in status
-
-
-def make(plane: ControlPlane, target: str) -> None:
-    kubectl = f"KUBECTL={build() / 'kubectl'} --kubeconfig {plane.kubeconfig}"
-    command = ["make", "-C", str(ROOT), kubectl, "DOCKER_REGISTRY=registry.example.org/team", target]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

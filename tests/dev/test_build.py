@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 from tests.dev.fakes import FakeGo
 
-from longshore.dev.build import build, missing, programs_folder
+from longshore.dev.build import PROMETHEUS, build, missing, programs_folder
 from longshore.errors import UserError
 
 _ALL = ["v3", "kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler", "kwok"]
@@ -218,3 +218,11 @@ def test_only_linux_is_supported(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(UserError, match="needs Linux, this is darwin"):
         build()
+
+
+def test_prometheus_is_built_apart(fake_go: FakeGo) -> None:
+    folder = build(bundle=PROMETHEUS)
+    assert fake_go.compiled() == ["prometheus"]
+    assert folder.parent == fake_go.cache / "prometheus"
+    assert missing(PROMETHEUS) == []
+    assert "etcd" in missing()

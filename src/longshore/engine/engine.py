@@ -159,11 +159,18 @@ class Engine:
     def deadline(self) -> float | None:
         """When `advance` is due if no event comes before: at once if not in the future, never if None."""
         underway = self._underway
-        if underway.outbox or (self._queue.has_active and underway.consulting is None):
+        if underway.outbox or (self._queue.has_active and self._may_decide):
             return self._now
         times = [underway.deadline, self._queue.next_due]
         times += [controller.deadline for controller in self._controllers]
         return min((time for time in times if time is not None), default=None)
+
+    @property
+    def _may_decide(self) -> bool:
+        """Not while extenders are asked, nor before controllers know what they need."""
+        if self._underway.consulting is not None:
+            return False
+        return not any(getattr(each, "unready", False) for each in self._controllers)
 
     @property
     def settled(self) -> bool:
@@ -214,12 +221,22 @@ class Engine:
                 for errand in controller.advance(now=now):
                     self._errands.start(errand)
         cycles = 0
-        while (max_cycles is None or cycles < max_cycles) and underway.consulting is None:
+        while (max_cycles is None or cycles < max_cycles) and self._may_decide:
             if (entry := self._queue.pop()) is None:
                 break
             cycles += 1
             self._begin(entry)
         requests, underway.outbox = underway.outbox, []
+        return requests
+
+    def finish(self, *, now: float) -> list[Request]:
+        """The driver is to stop: what controllers want to have done before."""
+        self._now = now
+        for controller in self._controllers:
+            finish = getattr(controller, "finish", None)
+            for errand in () if finish is None else finish(now=now):
+                self._errands.start(errand)
+        requests, self._underway.outbox = self._underway.outbox, []
         return requests
 
     def _begin(self, entry: Entry) -> None:

@@ -53,6 +53,11 @@ class EngineHandle:
         """Let it hear of all changes, and have its errands run."""
         self._engine.add_controller(controller)
 
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        """All that the engine has by now, those of other profiles too."""
+        return self._engine.controllers
+
     def filter_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> Status | None:
         return self._attempt(pod).filter_with_nominated(state, node)
 

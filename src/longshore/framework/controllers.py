@@ -16,7 +16,14 @@ Errand = Generator[Effect, Outcome, None]
 
 
 class Controller(Protocol):
-    """`watches` is optional: kinds of objects that it needs to hear of besides those of Kubernetes itself."""
+    """Three more are optional:
+
+    `watches`                                  kinds of objects that it needs to hear of besides those of
+                                               Kubernetes itself
+    `unready: bool`                            true while it does not know yet what decisions depend on: no
+                                               pod is tried until then
+    `finish(self, *, now) -> Iterable[Errand]` what is still to be done when the driver is told to stop
+    """
 
     def changed(self, change: Change[Any], *, now: float) -> None:
         """An object of any kind has changed, and the cluster state knows of it. Must be quick."""

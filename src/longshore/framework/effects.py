@@ -116,6 +116,14 @@ class DeleteObject(msgspec.Struct, frozen=True):
     uid: str
 
 
+class GetObject(msgspec.Struct, frozen=True):
+    """Read an object that nobody watches. Answered with `Answered` and the object; Gone if there is none."""
+
+    kind: type[ApiObject]
+    namespace: str
+    name: str
+
+
 class CallPlanner(msgspec.Struct, frozen=True):
     """Ask a planner service for a plan, for so many seconds at most. Answered with `Answered` or Failed.
 
@@ -188,6 +196,7 @@ Effect = (
     | PatchObject
     | CreateObject
     | DeleteObject
+    | GetObject
     | Until
     | Run
     | CallExtender
@@ -195,7 +204,7 @@ Effect = (
     | RecordEvent
 )
 # What the driver answers; all else only informs people, or is answered by the engine itself.
-ANSWERED = (Bind, Evict, PatchObject, CreateObject, DeleteObject, Run, CallExtender, CallPlanner)
+ANSWERED = (Bind, Evict, PatchObject, CreateObject, DeleteObject, GetObject, Run, CallExtender, CallPlanner)
 
 
 class Succeeded(msgspec.Struct, frozen=True, gc=False):
@@ -203,7 +212,7 @@ class Succeeded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """There is an answer: what an awaitable gave, or the body of an extender's response."""
+    """There is an answer: what an awaitable gave, the body of an extender's response, or an object."""
 
     value: Any
 

@@ -69,6 +69,8 @@ class Registered:
         given = {"args": _NO_ARGUMENTS if args is None else args, "handle": handle}
         try:
             plugin: Plugin = self.thing(**{name: given[name] for name in _taken(self.thing)})
+        except UserError as error:
+            raise UserError(f"{self.name} cannot be made: {error}") from error
         except Exception as error:
             raise UserError(f"{self.place}: {self.name} cannot be made: {_one_line(error)}") from error
         return plugin
@@ -94,6 +96,11 @@ def own_plugins(text: str) -> dict[str, Registered]:
         if _package(point) == _OURSELVES and point.name in text:
             _register_entry_point(point, registered)
     return registered
+
+
+def plugins_in(file: str) -> list[Registered]:
+    """Those of one Python file."""
+    return [register(thing, source=file) for thing in _from_file(file, {})]
 
 
 def _register_entry_point(point: EntryPoint, registered: dict[str, Registered]) -> None:

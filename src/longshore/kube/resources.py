@@ -22,7 +22,9 @@ from longshore.api import (
     StorageClass,
     VolumeAttachment,
 )
+from longshore.api.configmap import ConfigMap
 from longshore.api.meta import ApiObject
+from longshore.api.podrun import PodRun
 from longshore.api.podset import GROUP, VERSION
 from longshore.kube.codec import Codec, JsonCodec
 from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
@@ -41,6 +43,8 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     group: str = ""
     version: str = "v1"
     namespaced: bool = True
+    # What people know it by, where another one has the same plural.
+    alias: str = ""
 
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The address of the collection (of one namespace or of all), an object, or a part of one."""
@@ -54,16 +58,18 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return path
 
     def __str__(self) -> str:
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        return self.alias or (f"{self.plural}.{self.group}" if self.group else self.plural)
 
 
 PODS = Resource(plural="pods", codec=ProtobufCodec(decode_pod))
 ANNOTATED_PODS = Resource(plural="pods", codec=ProtobufCodec(partial(decode_pod, annotated=True)))
+POD_RUNS = Resource(plural="pods", codec=JsonCodec(PodRun), alias="pod-runs")
 NODES = Resource(plural="nodes", codec=ProtobufCodec(decode_node), namespaced=False)
 
 # There are few of these beside the pods, and they change seldom: JSON serves them well.
 NAMESPACES = Resource(plural="namespaces", codec=JsonCodec(Namespace), namespaced=False)
 SERVICES = Resource(plural="services", codec=JsonCodec(Service))
+CONFIG_MAPS = Resource(plural="configmaps", codec=JsonCodec(ConfigMap))
 REPLICATION_CONTROLLERS = Resource(plural="replicationcontrollers", codec=JsonCodec(ReplicationController))
 PERSISTENT_VOLUMES = Resource(plural="persistentvolumes", codec=JsonCodec(PersistentVolume), namespaced=False)
 PERSISTENT_VOLUME_CLAIMS = Resource(plural="persistentvolumeclaims", codec=JsonCodec(PersistentVolumeClaim))

@@ -176,6 +176,11 @@ class Writer:
             if error.status != 404:
                 raise
 
+    async def read(self, resource: Resource[Any], namespace: str, name: str) -> bytes:
+        """An object, as JSON."""
+        async with self._slots:
+            return await self._read(resource.path(namespace=namespace, name=name))
+
     async def _read(self, path: str) -> bytes:
         return await self._send("GET", path, b"", "application/json")
 

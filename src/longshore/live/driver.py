@@ -15,6 +15,7 @@ import structlog
 
 from longshore.engine import Engine, Request
 from longshore.engine.events import Event, Outcome
+from longshore.framework.configuration import MeasurementSettings
 from longshore.framework.effects import Effect
 from longshore.kube.client import Client
 from longshore.kube.recorder import EventRecorder
@@ -25,6 +26,7 @@ from longshore.live.custom import CustomMirror
 from longshore.live.effects import Performer
 from longshore.live.extender import ExtenderCalls
 from longshore.live.kinds import CUSTOM, NOT_ENDED, OTHERS
+from longshore.live.measuring import Measuring, make_provider
 from longshore.live.plannercalls import PlannerCalls
 from longshore.live.writes import Write
 
@@ -54,9 +56,13 @@ class Driver:
         others: Sequence[Resource[Any]] = (NODES, *OTHERS),
         unable: Collection[type[Effect]] = (),
         planners: PlannerCalls | None = None,
+        measurements: MeasurementSettings | None = None,
         finish_within: float = _STOP_SECONDS,
     ) -> None:
         """`others`: what is watched besides pods; `unable`: effects that are left undone.
+
+        `measurements`: where they come from, if anything decides by them; there are no decisions before the
+        first round of them.
 
         `finish_within`: seconds for the writes under way when it is to stop, and again for events about them.
         """
@@ -83,6 +89,12 @@ class Driver:
         pods = ANNOTATED_PODS if extenders else PODS
         self._pods = self._mirror(client, pods, field_selector=NOT_ENDED)
         self._reflectors = [self._pods, *(self._mirror(client, each) for each in others)]
+        self._known = asyncio.Event()
+        self._measuring = (
+            None
+            if measurements is None
+            else Measuring(measurements, make_provider(measurements, client), engine.cluster, self._put)
+        )
         self._custom = [CustomMirror(client, self._mirror(client, CUSTOM[kind])) for kind in engine.watches]
 
     def _mirror(self, client: Client, resource: Resource[Any], *, field_selector: str = "") -> Reflector[Any]:
@@ -114,6 +126,8 @@ class Driver:
         """Schedule until told to stop; then let what is under way end."""
         mirrors: list[Reflector[Any] | CustomMirror] = [*self._reflectors, *self._custom]
         reflectors = [asyncio.create_task(mirror.run()) for mirror in mirrors]
+        if self._measuring is not None:
+            reflectors.append(asyncio.create_task(self._measure(self._measuring)))
         stopped = asyncio.create_task(until.wait())
         loop = asyncio.create_task(self._loop())
         try:
@@ -123,6 +137,7 @@ class Driver:
                 task.result()
             if self.may_bind():
                 self._stopping = True
+                self._perform(self._engine.finish(now=time.monotonic()))
                 self._wake.set()
                 await asyncio.wait([loop], timeout=self._finish_within)
         finally:
@@ -131,6 +146,10 @@ class Driver:
             await asyncio.gather(loop, stopped, *reflectors, return_exceptions=True)
             await self._performer.finish(within=self._finish_within)
             log.info("stopped", bound=self._performer.bound)
+
+    async def _measure(self, measuring: Measuring) -> None:
+        await self._known.wait()
+        await measuring.run()
 
     def nudge(self) -> None:
         """Look again whether there is something to do."""
@@ -146,8 +165,10 @@ class Driver:
             self._receive()
             # The engine must know of every bound pod before it gives away room.
             if not self._ready and not self._inbox and self.synced:
-                self._ready = True
-                log.info("ready", nodes=self._engine.cluster.node_count, pods=len(self._pods.store))
+                self._known.set()
+                self._ready = self._measuring is None or self._measuring.rounds > 0
+                if self._ready:
+                    log.info("ready", nodes=self._engine.cluster.node_count, pods=len(self._pods.store))
             if self._stopping:
                 self._perform(self._engine.advance(now=time.monotonic(), max_cycles=0))
             elif self._may_decide():

@@ -10,12 +10,12 @@ import structlog
 from longshore.engine import Bind, RecordEvent, Request, Run
 from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
 from longshore.errors import UserError
-from longshore.framework.effects import ANSWERED, CallExtender, CallPlanner, Effect, Until
+from longshore.framework.effects import ANSWERED, CallExtender, CallPlanner, Effect, GetObject, Until
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
 from longshore.live.extender import ExtenderCalls
 from longshore.live.plannercalls import PlannerCalls, PlannerFailed
-from longshore.live.writes import Write, write
+from longshore.live.writes import Write, read, write
 
 log = structlog.get_logger()
 
@@ -93,6 +93,8 @@ class Performer:
             self._begin(self._writes, request, self._call(effect))
         elif isinstance(effect, CallPlanner):
             self._begin(self._runs, request, self._ask(effect))
+        elif isinstance(effect, GetObject):
+            self._begin(self._runs, request, read(self._writer, effect))
         elif not isinstance(effect, Until):  # the engine answers that itself
             self._begin(self._writes, request, self._write(effect))
 

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from longshore.api.meta import ApiObject
+from longshore.api.podrun import PodRun
 from longshore.api.podset import SchedulePlan, ScheduleTrigger
 from longshore.kube import resources
 from longshore.kube.resources import Resource
 
-# Kinds that controllers may ask for, brought in by our own CRDs.
+# Kinds that controllers may ask for: brought in by our own CRDs, or of no use to anybody else.
 CUSTOM: Mapping[type[ApiObject], Resource[Any]] = {
     ScheduleTrigger: resources.SCHEDULE_TRIGGERS,
     SchedulePlan: resources.SCHEDULE_PLANS,
+    PodRun: resources.POD_RUNS,
 }
 # Pods that have ended hold no room: to the scheduler they are deleted.
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"

@@ -17,7 +17,7 @@ import structlog
 
 from longshore.engine import Engine
 from longshore.errors import UserError
-from longshore.framework.configuration import Configuration, LeaderElection
+from longshore.framework.configuration import Configuration, LeaderElection, MeasurementSettings
 from longshore.kube.client import Client
 from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -46,6 +46,7 @@ async def schedule(
     stop: asyncio.Event,
     attend: Callable[[Vitals], AbstractContextManager[object]] = nullcontext,
     planners: PlannerCalls | None = None,
+    measurements: MeasurementSettings | None = None,
     kinds: Sequence[Resource[Any]] = (NODES, *OTHERS),
     rights: str = "deploy/scheduler.yaml",
 ) -> None:
@@ -53,6 +54,7 @@ async def schedule(
 
     `attend` is entered when there is something to be known about the scheduler, and left at its end. `kinds`
     are followed besides pods and what the controllers ask for; `rights` is the manifest with what we may do.
+    `measurements` are of the nodes' load, for plugins that decide by it.
     """
     extenders = ExtenderCalls(configuration.extenders)
     connection = connect()
@@ -69,6 +71,7 @@ async def schedule(
             EventRecorder(Writer(pool, concurrency=_EVENTS_AT_ONCE), controller=engine.scheduler_name),
             extenders,
             planners=planners,
+            measurements=measurements,
             others=kinds,
         )
         election = configuration.leader_election

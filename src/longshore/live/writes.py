@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import structlog
 
 from longshore.api import PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
+from longshore.api.configmap import ConfigMap
 from longshore.api.meta import ApiObject
 from longshore.api.podset import SchedulePlan, ScheduleTrigger
 from longshore.engine import Bind, CreateObject, DeleteObject, Evict, Nominate, PatchObject, SetCondition
-from longshore.engine.events import Conflict, Failed, Gone, Outcome, Succeeded
+from longshore.engine.events import Answered, Conflict, Failed, Gone, Outcome, Succeeded
+from longshore.framework.effects import GetObject
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.resources import (
+    CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
@@ -33,6 +37,7 @@ _WRITABLE: Mapping[type[ApiObject], Resource[Any]] = {
     Pod: PODS,
     SchedulePlan: SCHEDULE_PLANS,
     ScheduleTrigger: SCHEDULE_TRIGGERS,
+    ConfigMap: CONFIG_MAPS,
 }
 
 
@@ -52,14 +57,33 @@ async def write(writer: Writer, effect: Write) -> Outcome:
             case PatchObject() | CreateObject() | DeleteObject():
                 return await _change(writer, effect)
     except (ApiError, ConnectionFailed) as error:
-        return Gone(str(error)) if _means_gone(error) else Failed(str(error))
+        return _refused(error)
     return Succeeded()
 
 
-def _means_gone(error: ApiError | ConnectionFailed) -> bool:
+async def read(writer: Writer, effect: GetObject) -> Outcome:
+    """Through the connections that the writes use: objects are read as seldom as they are written."""
+    resource = _WRITABLE.get(effect.kind)
+    if resource is None:
+        return Failed(f"objects of the kind {effect.kind.__name__} are not for a scheduler to read")
+    try:
+        body = await writer.read(resource, effect.namespace, effect.name)
+        return Answered(msgspec.json.decode(body, type=effect.kind))
+    except (ApiError, ConnectionFailed) as error:
+        return _refused(error)
+    except msgspec.MsgspecError as error:
+        return Failed(f"{resource} {effect.namespace}/{effect.name} is not what it should be: {error}")
+
+
+def _refused(error: ApiError | ConnectionFailed) -> Outcome:
+    if isinstance(error, ConnectionFailed):
+        return Failed(str(error))
+    kind = Gone if _means_gone(error) else Failed
+    return kind(str(error), error.status, error.reason)
+
+
+def _means_gone(error: ApiError) -> bool:
     """The object of the name is no more, or is another one."""
-    if not isinstance(error, ApiError):
-        return False
     # How a patch and a deletion complain about another UID.
     return (
         error.status == 404

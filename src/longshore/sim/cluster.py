@@ -14,6 +14,7 @@ import msgspec
 from longshore.api import Change, Node, Pod, PodCondition
 from longshore.api.meta import ApiObject, kind_of
 from longshore.engine import (
+    Answered,
     Bind,
     Conflict,
     CreateObject,
@@ -29,6 +30,7 @@ from longshore.engine import (
     SetCondition,
     Succeeded,
 )
+from longshore.framework.effects import GetObject
 
 _replace = msgspec.structs.replace
 _T = TypeVar("_T", bound=ApiObject)
@@ -112,6 +114,9 @@ class SimulatedCluster:
                 return self._create(effect)
             case DeleteObject():
                 return self._remove(effect)
+            case GetObject():
+                found = self._objects(effect.kind).get(_key(effect))
+                return (Gone(f'"{_key(effect)}" not found', 404) if found is None else Answered(found)), []
             case RecordEvent():
                 self.events.append(effect)
                 return Succeeded(), []
@@ -215,7 +220,7 @@ def _of_next_generation(old: ApiObject | None, new: ApiObject) -> ApiObject:
     return _replace(new, metadata=_replace(new.metadata, generation=generation))
 
 
-def _key(effect: PatchObject | CreateObject | DeleteObject) -> str:
+def _key(effect: PatchObject | CreateObject | DeleteObject | GetObject) -> str:
     return f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
 
 

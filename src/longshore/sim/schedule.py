@@ -39,17 +39,21 @@ def schedule(
     plugins: Iterable[Any] = (),
     args: Mapping[str, Mapping[str, object]] | None = None,
     others: Iterable[ApiObject] = (),
+    measured: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Placed:
     """Bind the pods in virtual time, with the default plugins and these: classes and decorated functions.
 
     The pods all come at once; those with a node are there before. `args` are the arguments of plugins by
-    name, as `pluginConfig` gives them. `others` are objects of other kinds, such as volumes. Among equally
-    good nodes the first by name is taken.
+    name, as `pluginConfig` gives them. `others` are objects of other kinds, such as volumes. `measured` are
+    the loads of nodes before any pod comes, by measure and node, as in `{"cpu/mean": {"n1": 1500}}`. Among
+    equally good nodes the first by name is taken.
     """
     registered = [register(plugin) for plugin in plugins]
     configuration = enable(_with_arguments(args or {}), registered)
     simulation = Simulation(Engine(configuration, plugins={plugin.name: plugin for plugin in registered}))
-    simulation.create(*others, *nodes, *pods)
+    simulation.create(*others, *nodes)
+    simulation.measure(measured or {})
+    simulation.create(*pods)
     simulation.run(until=_SECONDS)
     bound = {pod.key: pod.spec.node_name for pod in simulation.cluster.pods.values() if pod.spec.node_name}
     pending = {key: _why(pod) for key, pod in simulation.cluster.pods.items() if key not in bound}

@@ -27,9 +27,9 @@ from longshore.engine import (
     Effect,
     Engine,
     Event,
-    Measurements,
     Evict,
     Failed,
+    Measurements,
     Outcome,
     PatchObject,
     Request,
@@ -39,6 +39,7 @@ from longshore.engine import (
 from longshore.framework.effects import CallPlanner
 from longshore.sim.asynchronous import run
 from longshore.sim.cluster import SimulatedCluster
+from longshore.sim.podruns import as_watched
 
 _replace = msgspec.structs.replace
 
@@ -157,7 +158,7 @@ class Simulation:
         if order is not None:
             order(there)
         for thing in there:
-            engine.receive(Change(None, thing), now=self.now)
+            self._tell(engine, Change(None, thing))
 
     def run(self, *, until: float = math.inf) -> None:
         """Let time pass, until the time given or until nothing more will happen by itself."""
@@ -188,7 +189,8 @@ class Simulation:
     def _tell(self, engine: Engine, event: Event) -> None:
         """Unless another engine has taken over since."""
         if engine is self.engine:
-            engine.receive(event, now=self.now)
+            for each in as_watched(engine, event):
+                engine.receive(each, now=self.now)
 
     def _tell_after(self, seconds: float, engine: Engine, event: Event) -> None:
         if seconds:

@@ -13,6 +13,10 @@ class NodeBuilder(MetadataBuilder, Node):
         """What it offers to pods, besides what was said before."""
         return self._with_status(allocatable={**self.status.allocatable, **amounts})
 
+    def capacity(self, **amounts: str) -> Self:
+        """What it has, some of which it may keep for itself."""
+        return self._with_status(capacity={**self.status.capacity, **amounts})
+
     def unschedulable(self) -> Self:
         """Cordoned."""
         return replace(self, spec=replace(self.spec, unschedulable=True))

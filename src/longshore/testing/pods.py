@@ -38,7 +38,11 @@ class PodBuilder(MetadataBuilder, Pod):
 
     def requests(self, **requests: str) -> Self:
         """What its first container asks for; names with a domain as `**{"nvidia.com/gpu": "1"}`."""
-        return self._with_first(resources=ResourceRequirements(requests=requests))
+        return self._with_first(resources=replace(self.spec.containers[0].resources, requests=requests))
+
+    def limits(self, **limits: str) -> Self:
+        """What its first container may use, likewise."""
+        return self._with_first(resources=replace(self.spec.containers[0].resources, limits=limits))
 
     def image(self, name: str) -> Self:
         """The image of its first container."""

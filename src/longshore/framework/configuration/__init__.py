@@ -9,8 +9,8 @@ The file is read as kube-scheduler 1.36 reads it: the same defaults, the same or
 refusals, and no plugin is imported for it. All problems are found at once and raised together, as
 `InvalidConfiguration`.
 
-What is ours stands under the key `longshore`: `tieBreak`, `seed`, `pluginTimeout` and `plugins`.
-kube-scheduler itself refuses a file that has it, as it refuses every field it does not know.
+What is ours stands under the key `longshore`: `tieBreak`, `seed`, `pluginTimeout`, `plugins` and
+`measurements`. kube-scheduler itself refuses a file that has it, as it refuses every field it does not know.
 """
 
 from longshore.framework.configuration.arguments import (
@@ -29,6 +29,11 @@ from longshore.framework.configuration.arguments import (
 )
 from longshore.framework.configuration.extenders import Extender, ExtenderTLS, ManagedResource
 from longshore.framework.configuration.load import default_configuration, load, parse, plugin_sources
+from longshore.framework.configuration.measurements import (
+    MEASURES,
+    MeasurementSettings,
+    load_measurements,
+)
 from longshore.framework.configuration.plugins import DEFAULT_PLUGINS, POINTS, DefaultPlugin, PluginPoints
 from longshore.framework.configuration.problems import InvalidConfiguration
 from longshore.framework.configuration.structs import (
@@ -43,6 +48,7 @@ from longshore.framework.configuration.structs import (
 
 __all__ = [
     "DEFAULT_PLUGINS",
+    "MEASURES",
     "POINTS",
     "ClientConnection",
     "Configuration",
@@ -58,6 +64,7 @@ __all__ = [
     "Loaded",
     "LongshoreSettings",
     "ManagedResource",
+    "MeasurementSettings",
     "NodeAffinityArgs",
     "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
@@ -71,6 +78,7 @@ __all__ = [
     "VolumeBindingArgs",
     "default_configuration",
     "load",
+    "load_measurements",
     "parse",
     "plugin_sources",
 ]

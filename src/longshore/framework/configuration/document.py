@@ -6,15 +6,18 @@ what kube-scheduler's reader takes for a number is one, so `1:30` and dates stay
 
 import math
 import re
+from pathlib import Path
 
 import yaml
 
+from longshore.errors import UserError
 from longshore.framework.configuration.problems import InvalidConfiguration, Report, child, quoted
 
 _TAG = "tag:yaml.org,2002:"
 _TRUE = {"true", "yes", "on"}
 _INTEGER = re.compile(r"([-+]?)(?:0x([0-9a-fA-F]+)|0o?([0-7]+)|0b([01]+)|(0|[1-9][0-9_]*))")
 _BASES = (16, 8, 2, 10)
+_NEEDS = "apiVersion, kind and what is to be configured"
 
 
 class _Loader(yaml.SafeLoader):
@@ -37,10 +40,22 @@ class _Unreadable(Exception):
     """The place and the problem in one line."""
 
 
-def read(text: str, source: str, report: Report) -> object:
-    """The one document of the file; a key given twice goes to the report, what is not YAML is raised."""
+def text(path: str | Path) -> str:
     try:
-        return _Conversion(report).value(_only_document(text), "")
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidConfiguration(str(path), [f"not YAML: byte {error.start} is not UTF-8"]) from error
+
+
+def read(text: str, source: str, report: Report, *, needs: str = _NEEDS) -> object:
+    """The one document of the file; a key given twice goes to the report, what is not YAML is raised.
+
+    `needs` is what whoever wrote nothing at all is told to write.
+    """
+    try:
+        return _Conversion(report).value(_only_document(text, needs), "")
     except _Unreadable as error:
         problem = str(error)
     except yaml.MarkedYAMLError as error:
@@ -58,14 +73,14 @@ def read(text: str, source: str, report: Report) -> object:
     raise InvalidConfiguration(source, [problem])
 
 
-def _only_document(text: str) -> yaml.Node:
+def _only_document(text: str, needs: str) -> yaml.Node:
     documents: list[yaml.Node] = [
         node
         for node in yaml.compose_all(text, Loader=_Loader)
         if not isinstance(node, yaml.ScalarNode) or node.value
     ]
     if not documents:
-        raise _Unreadable("the file is empty; it needs apiVersion, kind and what is to be configured")
+        raise _Unreadable(f"the file is empty; it needs {needs}")
     if len(documents) > 1:
         raise _Unreadable(f"{_place(documents[1].start_mark)}: a second document; keep one in the file")
     return documents[0]

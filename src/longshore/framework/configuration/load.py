@@ -7,12 +7,12 @@ from typing import get_args
 
 import msgspec
 
-from longshore.errors import UserError
 from longshore.framework.configuration import document
 from longshore.framework.configuration.arguments import NodeResourcesFitArgs
 from longshore.framework.configuration.base import API_VERSION
 from longshore.framework.configuration.extenders import Extender, read_extenders
 from longshore.framework.configuration.fields import INT64_MAX, Fields, read_mapping
+from longshore.framework.configuration.measurements import read_measurements
 from longshore.framework.configuration.plugins import PluginPoints
 from longshore.framework.configuration.problems import InvalidConfiguration, Report, found, quoted
 from longshore.framework.configuration.profiles import (
@@ -48,7 +48,7 @@ def default_configuration(scheduler_name: str = "longshore") -> Configuration:
 
 def load(path: str | Path, *, known: Mapping[str, PluginPoints]) -> Loaded:
     """The configuration in a file. `known` holds the plugins that are not kube-scheduler's, by name."""
-    return parse(_text(path), source=str(path), known=known)
+    return parse(document.text(path), source=str(path), known=known)
 
 
 def parse(text: str, *, source: str, known: Mapping[str, PluginPoints] | None = None) -> Loaded:
@@ -66,21 +66,12 @@ def plugin_sources(path: str | Path) -> tuple[str, ...]:
 
     Problems outside of `longshore` are left to `load`.
     """
-    content = _content(_text(path), str(path), Report())
+    content = _content(document.text(path), str(path), Report())
     report = Report()
     sources = Fields(content, "", report).nested("longshore", _longshore).plugins
     if report.problems:
         raise InvalidConfiguration(str(path), report.problems)
     return sources
-
-
-def _text(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidConfiguration(str(path), [f"not YAML: byte {error.start} is not UTF-8"]) from error
 
 
 def _content(text: str, source: str, report: Report) -> dict[str, object]:
@@ -181,6 +172,7 @@ def _longshore(fields: Fields) -> LongshoreSettings:
             "module:attribute or the path of a .py file",
             lambda text: bool(_PLUGIN_SOURCE.fullmatch(text)),
         ),
+        measurements=fields.optional("measurements", read_measurements),
     )
 
 

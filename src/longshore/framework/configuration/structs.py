@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from longshore.framework.configuration.arguments import PluginArgs
 from longshore.framework.configuration.base import Settings
 from longshore.framework.configuration.extenders import Extender
+from longshore.framework.configuration.measurements import MeasurementSettings
 from longshore.framework.profile import TieBreak
 
 
@@ -58,6 +59,8 @@ class LongshoreSettings(Settings):
     plugin_timeout: float = 1.0
     # Where further plugins come from: `module:attribute` or the path of a Python file.
     plugins: tuple[str, ...] = ()
+    # None: only what nodes say of themselves, and only if a plugin asks for it.
+    measurements: MeasurementSettings | None = None
 
 
 class Configuration(Settings):

@@ -1,0 +1,56 @@
+"""Load variation risk balancing: pods go where little is used and where the use varies little.
+
+The risk of a resource lies halfway between the share that would be used with the pod on the node and what
+that share varies by, which a margin and a sensitivity make weigh more or less. The riskiest resource counts.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from longshore.agents.arguments import arguments
+from longshore.agents.load import COLUMNS, Missing, load_of, worst
+from longshore.cluster import Nodes, PodInfo
+from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
+
+_NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class LoadVariationRiskBalancingArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What a configuration may say about it."""
+
+    # What the deviation is multiplied with, after the root of this degree was drawn.
+    safe_variance_margin: _NotNegative = 1.0
+    safe_variance_sensitivity: _NotNegative = 1.0
+    missing: Missing = "Neutral"
+
+
+class LoadVariationRiskBalancing:
+    name = "LoadVariationRiskBalancing"
+    verb = "load-variation-risk-balancing"
+    scope = Scope.PODS
+
+    def __init__(self, args: object = None, *, handle: Handle) -> None:
+        self._args = arguments(LoadVariationRiskBalancingArgs, args, name=self.name)
+
+    @classmethod
+    def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:
+        return {}
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Any:
+        scores = []
+        for resource, column in COLUMNS.items():
+            load = load_of(nodes, resource, missing=self._args.missing)
+            load = load._replace(capacity=nodes.cluster.capacities.of(nodes, column))
+            mean, deviation = load.shares(pod.requests.get(resource, 0))
+            risk = (mean + self._weighed(deviation)) / 2
+            scores.append((load.known, np.floor(MAX_SCORE * (1 - risk) + 0.5)))
+        return worst(scores, missing=self._args.missing)
+
+    def _weighed(self, deviation: Any) -> Any:
+        sensitivity = self._args.safe_variance_sensitivity
+        # The limit of ever higher powers.
+        root = deviation ** (1 / sensitivity) if sensitivity else np.floor(deviation)
+        return np.minimum(self._args.safe_variance_margin * root, 1.0)

@@ -1,0 +1,108 @@
+"""Target load packing: nodes are filled up to a target of cpu use, and only then beyond it.
+
+Up to the target, the more a node would use with the pod on it, the better; above it, the less the better,
+and far worse than any node below. What a pod will use is guessed from its limits and requests. Pods on a node
+that were not measured yet count with their requests alone.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from longshore.agents.arguments import arguments
+from longshore.agents.load import Missing, load_of, worst
+from longshore.api import Container, InvalidQuantity, milli_value
+from longshore.cluster import CPU, Nodes, PodInfo
+from longshore.errors import UserError
+from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
+
+
+class DefaultRequests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a container is taken to use that has neither limit nor request."""
+
+    cpu: str = "1000m"
+
+
+class TargetLoadPackingArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What a configuration may say about it."""
+
+    # In percent of the node's capacity.
+    target_utilization: Annotated[int, msgspec.Meta(ge=1, le=100)] = 40
+    default_requests: DefaultRequests = DefaultRequests()
+    # What a container with a request and no limit is taken to use: its request times this.
+    default_requests_multiplier: str | float = "1.5"
+    missing: Missing = "Neutral"
+
+
+class TargetLoadPacking:
+    name = "TargetLoadPacking"
+    verb = "target-load-packing"
+    scope = Scope.PODS
+
+    def __init__(self, args: object = None, *, handle: Handle) -> None:
+        self._args = arguments(TargetLoadPackingArgs, args, name=self.name)
+        self._multiplier = self._read_multiplier()
+        self._default = self._read_default()
+
+    @classmethod
+    def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:
+        return {}
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Any:
+        predicted = state.memo.get(self.name)
+        if predicted is None:
+            predicted = state.memo[self.name] = self.predicted(pod)
+        target, missing = float(self._args.target_utilization), self._args.missing
+        load = load_of(nodes, "cpu", missing=missing)
+        capacity = nodes.cluster.capacities.of(nodes, CPU)
+        use = 100 * (load.used + predicted) / (capacity + (capacity <= 0))
+        below = (MAX_SCORE - target) * use / target + target
+        above = target * np.maximum(100 - use, 0) / max(100 - target, 1)
+        score = np.floor(np.where(use <= target, below, above) + 0.5)
+        return worst([(load.known, score)], missing=missing)
+
+    def predicted(self, pod: PodInfo) -> int:
+        """The cpu that the pod is taken to use, in thousandths; its sidecars run along with it."""
+        spec = pod.pod.spec
+        sidecars = [each for each in spec.init_containers if each.restart_policy == "Always"]
+        containers = sum(self._container(each) for each in (*spec.containers, *sidecars))
+        return containers + (_cpu(spec.overhead) or 0)
+
+    def _container(self, container: Container) -> int:
+        limit = _cpu(container.resources.limits)
+        if limit is not None:
+            return limit
+        request = _cpu(container.resources.requests)
+        return self._default if request is None else int(request * self._multiplier + 0.5)
+
+    def _read_multiplier(self) -> float:
+        said = self._args.default_requests_multiplier
+        try:
+            multiplier = float(said)
+        except ValueError:
+            multiplier = -1.0
+        if not 0 <= multiplier < 1e6:
+            raise UserError(
+                f"arguments of {self.name}: defaultRequestsMultiplier is a number such as 1.5, not {said!r}"
+            )
+        return multiplier
+
+    def _read_default(self) -> int:
+        said = self._args.default_requests.cpu
+        amount = _cpu({"cpu": said})
+        if amount is None:
+            raise UserError(
+                f"arguments of {self.name}: defaultRequests.cpu is a quantity such as 500m, not {said!r}"
+            )
+        return amount
+
+
+def _cpu(quantities: Mapping[str, str]) -> int | None:
+    """In thousandths; None if there is none, or none that can be read."""
+    try:
+        amount = milli_value(quantities["cpu"])
+    except (KeyError, InvalidQuantity):
+        return None
+    return amount if amount >= 0 else None

@@ -1,0 +1,65 @@
+"""Pods once more, as far as it shows how they fare: their phase, and the runs of their containers.
+
+Scheduling has no use for this, so ordinary pods do without it. It is watched apart, by those who learn from
+what becomes of pods.
+"""
+
+from longshore.api.meta import ApiObject, ApiStruct, ObjectMeta
+from longshore.api.pod import Pod
+
+
+class RunningState(ApiStruct):
+    started_at: str | None = None
+
+
+class TerminatedState(ApiStruct):
+    exit_code: int = 0
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(ApiStruct):
+    """One of the two, or none: it waits."""
+
+    running: RunningState | None = None
+    terminated: TerminatedState | None = None
+
+
+class ContainerRun(ApiStruct):
+    """A container's run now, and the one before it."""
+
+    name: str = ""
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodRunSpec(ApiStruct):
+    node_name: str = ""
+
+
+class PodRunStatus(ApiStruct):
+    phase: str = ""
+    container_statuses: tuple[ContainerRun, ...] = ()
+
+
+class PodRun(ApiObject):
+    spec: PodRunSpec = PodRunSpec()
+    status: PodRunStatus = PodRunStatus()
+
+    @classmethod
+    def of(cls, pod: Pod) -> "PodRun":
+        """What an ordinary pod tells of it: the phase alone."""
+        meta = pod.metadata
+        return cls(
+            metadata=ObjectMeta(
+                name=meta.name,
+                namespace=meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                labels=meta.labels,
+                creation_timestamp=meta.creation_timestamp,
+            ),
+            spec=PodRunSpec(node_name=pod.spec.node_name),
+            status=PodRunStatus(phase=pod.status.phase),
+        )

@@ -1,0 +1,231 @@
+"""`longshore annotate`: what was measured on the nodes, written where agents read it."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longshore.cli import options
+from longshore.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longshore.framework.configuration import MeasurementSettings
+    from longshore.kube.config import Connection
+    from longshore.live.annotating import Pass
+
+_INTERVAL = 60.0
+# The kubeconfig of the original, in the folder that it was started in.
+_OLDER_KUBECONFIG = "kubectl.conf"
+
+
+@click.command("annotate", epilog="Example: longshore annotate --prometheus http://prometheus:9090 --once")
+@click.option(
+    "--prometheus",
+    metavar="URL",
+    help="Where Prometheus is.  [default: http://$PROM_IP:$PROM_PORT, else http://127.0.0.1:9090]",
+)
+@options.measurements
+@click.option(
+    "--only",
+    type=click.Choice(["usage", "allocation", "both"]),
+    help="What to write.  [default: usage]",
+)
+@click.option("--allocation", is_flag=True, help="Write what pods ask for as well: --only both.")
+@click.option("--gpu-resource", default="nvidia.com/gpu", show_default=True, help="What is written as gpu.")
+@click.option("-l", "--selector", default="", help="Only nodes with these labels, as in kubectl -l.")
+@click.option("--once", is_flag=True, help="Make one pass, instead of one after the other.")
+@click.option("--dry-run", is_flag=True, help="Show what one pass would write; nothing is changed.")
+@options.duration(
+    "--interval", help="From one pass to the next.  [default: $ANNOTATE_FREQ in seconds, else 1m]"
+)
+@options.duration("--max-age", help="Take away values that are older.  [default: that of the file, else 5m]")
+@options.kubeconfig
+@options.context
+@options.output
+def command(
+    *,
+    prometheus: str | None,
+    measurements: str | None,
+    only: str | None,
+    allocation: bool,
+    gpu_resource: str,
+    selector: str,
+    once: bool,
+    dry_run: bool,
+    interval: float | None,
+    max_age: float | None,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Write what was measured on the nodes into their annotations.
+
+    The load goes into mean-free-cpu, std-free-cpu, mean-free-memory and std-free-memory, in millicores and
+    bytes of what is free, with its time in longshore.io/measured-at; what pods ask for into requested-cpu,
+    free-cpu and so on, also of memory, pods, gpu and ephemeral-storage. Values are taken away when they are
+    too old. This takes the rights to list and patch nodes, and for the second kind to list pods.
+    """
+    if allocation and only not in (None, "both"):
+        raise click.UsageError(f"--allocation and --only {only} exclude each other")
+    if prometheus is not None and measurements is not None:
+        raise click.UsageError("--prometheus and --measurements exclude each other")
+    wanted = only or ("both" if allocation else "usage")
+
+    from msgspec.structs import replace
+
+    from longshore.cli import logs
+    from longshore.cli.annotatetext import show_json, show_text
+
+    logs.configure(verbose=False)
+    settings = _settings(prometheus, measurements)
+    settings = replace(settings, max_age=max_age or settings.max_age)
+    one_pass = once or dry_run
+    every = interval or _frequency() or (settings.interval if measurements else _INTERVAL)
+    if wanted != "allocation" and not one_pass and every >= settings.max_age:
+        raise UserError(
+            f"values would be too old before they are renewed: a pass every {every:g} s, and values count "
+            f"for {settings.max_age:g} s; --interval and --max-age change that"
+        )
+
+    def show(done: "Pass") -> None:
+        if output == "json":
+            show_json(done, whole=one_pass)
+        elif one_pass:
+            show_text(done)
+
+    asyncio.run(
+        _annotate(
+            _connection(kubeconfig, context),
+            settings,
+            usage=wanted != "allocation",
+            allocation=wanted != "usage",
+            gpu_resource=gpu_resource,
+            selector=selector,
+            dry_run=dry_run,
+            interval=None if one_pass else every,
+            show=show,
+        )
+    )
+
+
+def _settings(prometheus: str | None, file: str | None) -> "MeasurementSettings":
+    """Those of the file, or a Prometheus that knows nodes by address, as the original expects it."""
+    from longshore.framework.configuration import load_measurements
+    from longshore.framework.configuration.fields import read_mapping
+    from longshore.framework.configuration.measurements import read_measurements
+    from longshore.framework.configuration.problems import Report
+
+    if file is not None:
+        settings = load_measurements(file)
+        if settings.provider == "annotations":
+            raise UserError(
+                f"{file}: provider annotations is what is written here: name prometheus, metrics-server or "
+                "load-watcher"
+            )
+        return settings
+    host, port = os.environ.get("PROM_IP") or "127.0.0.1", os.environ.get("PROM_PORT") or "9090"
+    address = prometheus or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    report = Report()
+    content = {"provider": "prometheus", "address": address, "nodeFrom": "internalIP"}
+    settings = read_mapping(content, "", report, read_measurements)
+    if report.problems:
+        source = "--prometheus" if prometheus else "PROM_IP and PROM_PORT"
+        raise UserError(f"{source}: {'; '.join(report.problems)}")
+    return settings
+
+
+def _frequency() -> float | None:
+    """Seconds, as the original has them; what is no number above 0 does not count."""
+    text = os.environ.get("ANNOTATE_FREQ", "")
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        click.echo(f"warning: ANNOTATE_FREQ={text} is no number of seconds above 0: left out", err=True)
+        return None
+    return seconds
+
+
+def _connection(kubeconfig: str | None, context: str | None) -> "Connection":
+    """As for every command, unless CLUSTER_CONF says where to look."""
+    from longshore.kube.config import in_cluster, load
+
+    where = os.environ.get("CLUSTER_CONF", "")
+    if kubeconfig is None and context is None and where == "in-cluster":
+        return in_cluster()
+    if kubeconfig is None and where == "out-of-cluster" and Path(_OLDER_KUBECONFIG).exists():
+        return load(_OLDER_KUBECONFIG, context=context)
+    return load(kubeconfig, context=context)
+
+
+async def _annotate(
+    connection: "Connection",
+    settings: "MeasurementSettings",
+    *,
+    usage: bool,
+    allocation: bool,
+    gpu_resource: str,
+    selector: str,
+    dry_run: bool,
+    interval: float | None,
+    show: "Callable[[Pass], None]",
+) -> None:
+    """One pass, or one after the other until told to stop."""
+    from longshore.cli.annotatetext import progress
+    from longshore.kube.client import Client
+    from longshore.live.annotating import Annotator
+    from longshore.live.measuring import make_provider
+
+    async with Client(connection) as client:
+        provider = make_provider(settings, client) if usage else None
+        with progress(sys.stderr) as on_progress:
+            annotator = Annotator(
+                client=client,
+                provider=provider,
+                allocation=allocation,
+                max_age=settings.max_age,
+                selector=selector,
+                gpu_resource=gpu_resource,
+                dry_run=dry_run,
+                on_progress=on_progress,
+            )
+            try:
+                if interval is None:
+                    done = await annotator.once()
+                else:
+                    await annotator.for_ever(_told_to_stop(), interval=interval, on_pass=show)
+            finally:
+                if provider is not None:
+                    await provider.close()
+    if interval is None:
+        show(done)
+        if problem := _problem(done):
+            raise UserError(problem)
+
+
+def _problem(done: "Pass") -> str:
+    """What keeps a single pass from being a success."""
+    if done.problem:
+        return f"no measurements: {done.problem}"
+    if done.failed:
+        first = done.failed[0]
+        whole = len(done.nodes) + done.unchanged
+        return f"{len(done.failed)} of {whole} nodes not annotated: {first.name}: {first.error}"
+    return ""
+
+
+def _told_to_stop() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop

@@ -1,0 +1,174 @@
+"""`longshore risk`: which nodes may be overloaded, and how likely that is."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longshore.cli import options
+from longshore.errors import UserError
+
+if TYPE_CHECKING:
+    from longshore.agents.safe import SafeOverloadArgs
+    from longshore.cluster import PodInfo
+    from longshore.framework.configuration import MeasurementSettings
+    from longshore.live.risks import Risks
+
+_PERCENT = click.IntRange(0, 100)
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+@click.command("risk", epilog="Example: longshore risk --cpu 500m --memory 1Gi --plot risk.png")
+@click.argument("nodes", metavar="[NODE]...", nargs=-1)
+@click.option("--cpu", default="0", help="What a pod asks for that would come on top, such as 500m.")
+@click.option("--memory", default="0", help="Likewise, such as 1Gi.")
+@click.option(
+    "--utilization",
+    type=_PERCENT,
+    help="What share of a node may be used, in percent.  [default: $SAFEUTILIZATION, else 90]",
+)
+@click.option(
+    "--percentile",
+    type=_PERCENT,
+    help="What risk that more is used is acceptable, in percent.  [default: $SAFEPERCENTILE, else 30]",
+)
+@click.option(
+    "--forecast-weight",
+    type=_PERCENT,
+    help="How much forecasts count, in percent.  [default: $SAFEFORECASTWEIGHT, else 20]",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["Neutral", "FailOpen", "FailClosed", "Requests"]),
+    default="Neutral",
+    show_default=True,
+    help="What becomes of nodes without fresh measurements.",
+)
+@options.measurements
+@click.option("--all", "everything", is_flag=True, help="Show all nodes, not just the worst.")
+@click.option("--plot", type=click.Path(), metavar="FILE", help="Draw the distributions: .png, .svg or .pdf.")
+@options.kubeconfig
+@options.context
+@options.output
+def command(
+    *,
+    nodes: tuple[str, ...],
+    cpu: str,
+    memory: str,
+    utilization: int | None,
+    percentile: int | None,
+    forecast_weight: int | None,
+    missing: str,
+    measurements: str | None,
+    everything: bool,
+    plot: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Show how likely nodes are to be overloaded.
+
+    Of each node: how much is used and by how much that varies, the risk that more than the threshold is used,
+    and what the agents safe-overload and safe-balance give it. The worst come first. What was measured is
+    read from the nodes' annotations, unless --measurements names a provider. This takes the right to list
+    nodes, and with --missing Requests to list pods.
+    """
+    if plot is not None:
+        _check(plot)
+
+    import msgspec
+
+    from longshore.agents.safe import SafeOverload, SafeOverloadArgs
+    from longshore.cli import logs
+    from longshore.framework.configuration import MeasurementSettings, load_measurements
+    from longshore.live.risks import demand
+
+    logs.configure(verbose=False)
+    given = {
+        "utilization": utilization,
+        "percentile": percentile,
+        "forecastWeight": forecast_weight,
+        "missing": missing,
+        "printTable": False,
+    }
+    told = SafeOverload.environment(os.environ) | {k: v for k, v in given.items() if v is not None}
+    found = asyncio.run(
+        _look(
+            kubeconfig,
+            context,
+            load_measurements(measurements) if measurements else MeasurementSettings(),
+            nodes,
+            pod=demand({"cpu": cpu, "memory": memory}),
+            args=msgspec.convert(told, SafeOverloadArgs),
+        )
+    )
+    if plot is not None:
+        from longshore.cli.riskplot import draw_plot
+
+        left_out = draw_plot(found, plot)
+        more = f" of the worst {len(found.nodes) - left_out} nodes" if left_out else ""
+        click.echo(f"distributions{more} drawn to {plot}", err=True)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        return
+
+    from longshore.cli.risktext import draw
+
+    draw(found, everything=everything or bool(nodes))
+
+
+def _check(plot: str) -> None:
+    """Before anybody waits for it."""
+    file = Path(plot)
+    if file.suffix.lower() not in _PICTURES:
+        raise click.BadParameter(f"{plot} has to end in .png, .svg or .pdf", param_hint="--plot")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"cannot write {plot}: there is no folder {file.absolute().parent}")
+    try:
+        import matplotlib as _  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise UserError("--plot needs matplotlib: pip install 'longshore[plot]'") from error
+
+
+async def _look(
+    kubeconfig: str | None,
+    context: str | None,
+    settings: "MeasurementSettings",
+    only: tuple[str, ...],
+    *,
+    pod: "PodInfo",
+    args: "SafeOverloadArgs",
+) -> "Risks":
+    from longshore.kube.client import Client
+    from longshore.kube.config import load
+    from longshore.kube.resources import NODES, PODS
+    from longshore.live.caller import list_objects
+    from longshore.live.kinds import NOT_ENDED
+    from longshore.live.measuring import make_provider
+    from longshore.live.risks import risks
+
+    async with Client(load(kubeconfig, context=context)) as client:
+        nodes = await list_objects(client, NODES)
+        pods = {}
+        if args.missing == "Requests":
+            pods = await list_objects(client, PODS, selectors={"fieldSelector": NOT_ENDED})
+        provider = make_provider(settings, client)
+        values = None
+        if provider is not None:
+            try:
+                values = await provider.measure(list(nodes.values()))
+            finally:
+                await provider.close()
+    return risks(
+        nodes,
+        list(pods.values()),
+        values,
+        pod=pod,
+        args=args,
+        max_age=settings.max_age,
+        now=time.time(),
+        only=only,
+    )

@@ -1,0 +1,60 @@
+"""Samples of what nodes use, as far as a window reaches back: their mean, deviation and percentile."""
+
+from collections import deque
+from collections.abc import Iterable
+
+import numpy as np
+
+from longshore.cluster.measures import Measured
+
+_PERCENTILE = 95
+
+
+class SlidingWindow:
+    """Of one resource of one node. Times are those of the samples: no clock is asked."""
+
+    def __init__(self, length: float) -> None:
+        self._length = length
+        self._samples: deque[Measured] = deque()
+
+    def add(self, value: float, time: float) -> None:
+        """A sample; one that is not newer than the last was seen before, and is passed over."""
+        if self._samples and time <= self._samples[-1][1]:
+            return
+        self._samples.append((value, time))
+        while self._samples[0][1] < time - self._length:
+            self._samples.popleft()
+
+    def statistics(self) -> dict[str, Measured]:
+        """`mean` and `p95`, and `std` from two samples on; all of the time of the newest sample."""
+        if not self._samples:
+            return {}
+        values = np.array([value for value, _ in self._samples])
+        found = {"mean": values.mean(), "p95": np.percentile(values, _PERCENTILE)}
+        if len(values) > 1:
+            found["std"] = values.std(ddof=1)
+        return {name: (float(value), self._samples[-1][1]) for name, value in found.items()}
+
+
+class SlidingWindows:
+    """Of all nodes, by name and resource."""
+
+    def __init__(self, length: float) -> None:
+        self._length = length
+        self._windows: dict[tuple[str, str], SlidingWindow] = {}
+
+    def add(self, node: str, resource: str, value: float, time: float) -> None:
+        self._windows.setdefault((node, resource), SlidingWindow(self._length)).add(value, time)
+
+    def keep(self, nodes: Iterable[str]) -> None:
+        """Forget nodes that are gone: one that comes back under the same name is another."""
+        kept = set(nodes)
+        self._windows = {key: window for key, window in self._windows.items() if key[0] in kept}
+
+    def statistics(self) -> dict[str, dict[str, Measured]]:
+        """By measure and node."""
+        found: dict[str, dict[str, Measured]] = {}
+        for (node, resource), window in self._windows.items():
+            for name, measured in window.statistics().items():
+                found.setdefault(f"{resource}/{name}", {})[node] = measured
+        return found

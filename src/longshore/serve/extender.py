@@ -1,0 +1,262 @@
+"""What an extender answers: the routes of a kube-scheduler's extender/v1, and those of probes and Prometheus.
+
+    POST /scheduler/predicates/VERB, /scheduler/priorities/VERB     the agents
+    POST /scheduler/bind, /scheduler/preemption                     refused; echoed
+    GET  /version, /healthz, /readyz, /metrics
+
+No sockets here: a request comes as method, path and body, and goes as an answer. Whatever a body holds and
+whatever an agent does, there is one.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+
+import msgspec
+import structlog
+from prometheus_client import CollectorRegistry, generate_latest
+
+from longshore import __version__
+from longshore.agents import annotations
+from longshore.agents.serving import Served
+from longshore.cluster import ClusterState
+from longshore.cluster.measures import MAX_AGE, Measured
+from longshore.engine.failure import PluginFailure
+from longshore.framework import Code, Status
+from longshore.serve import extenderwire as wire
+from longshore.serve.extendermetrics import Traffic, registry_of
+from longshore.serve.extenderview import Asked, Question, Refused, SentNodes, View
+
+log = structlog.get_logger()
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+UNKNOWN_NODE = "the extender does not know this node"
+NO_BIND = "this extender does not bind pods: leave bindVerb empty in its entry, and kube-scheduler binds them"
+STANDALONE = (
+    "this extender runs without a cluster (--standalone) and knows no node by its name: "
+    "set nodeCacheCapable: false in its entry, or start it with a cluster"
+)
+_PREFIX = "/scheduler/"
+# Pods remembered: filter and prioritise ask about the same one.
+_PODS = 64
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    status: int
+    body: bytes
+    content_type: str = JSON
+    # What the URL may be asked with, if it was asked otherwise.
+    allow: str = ""
+
+
+class Verbs(msgspec.Struct, frozen=True):
+    """By verb, the profile whose one plugin answers."""
+
+    predicates: Mapping[str, str]
+    priorities: Mapping[str, str]
+
+
+Answer = Callable[[bytes], Reply]
+
+
+def assemble(
+    served: Served,
+    *,
+    cached: bool,
+    read_load: bool = True,
+    max_age: float = MAX_AGE,
+    hindrance: Callable[[], str] = lambda: "",
+    trace: bool = False,
+) -> "Extender":
+    """An extender for these agents; `cached` if the engine follows a cluster, else it knows no names.
+
+    `read_load`: nodes that are sent tell of their load themselves; values without a source of their own grow
+    old after `max_age` seconds.
+    """
+    engine, traffic = served.engine, Traffic()
+
+    def read(cluster: ClusterState) -> None:
+        cluster.measures.max_age = max_age
+        annotations.read_congestion(cluster)
+        annotations.read_requested(cluster)
+        if read_load:
+            annotations.read_load(cluster)
+
+    return Extender(
+        Verbs(served.predicates, served.priorities),
+        known=View(engine.cluster, engine.chooser) if cached else None,
+        sent=SentNodes(engine.profiles.__getitem__, read),
+        traffic=traffic,
+        registry=registry_of(traffic, engine.cluster),
+        hindrance=hindrance,
+        trace=trace,
+    )
+
+
+class Extender:
+    """`known` are the nodes of our own cache, None if there is none; `sent` those that come with requests.
+
+    `hindrance` tells why the cache cannot be relied upon yet, or nothing.
+    """
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        *,
+        known: View | None,
+        sent: SentNodes,
+        traffic: Traffic,
+        registry: CollectorRegistry,
+        hindrance: Callable[[], str] = lambda: "",
+        trace: bool = False,
+    ) -> None:
+        self._known = known
+        self._sent = sent
+        self._traffic = traffic
+        self._registry = registry
+        self._hindrance = hindrance
+        self._trace = trace
+        self._question: Callable[[bytes], Question] = lru_cache(_PODS)(Question.about)
+        self._posts: dict[str, Answer] = {"bind": self._bind, "preemption": self._preempt}
+        for verb, profile in verbs.predicates.items():
+            self._posts[f"predicates/{verb}"] = partial(self._filter, f"predicates/{verb}", profile)
+        for verb, profile in verbs.priorities.items():
+            self._posts[f"priorities/{verb}"] = partial(self._prioritize, f"priorities/{verb}", profile)
+        self._gets: dict[str, Callable[[], Reply]] = {
+            "/version": lambda: Reply(200, __version__.encode(), TEXT),
+            "/healthz": lambda: Reply(200, b"ok", TEXT),
+            "/livez": lambda: Reply(200, b"ok", TEXT),
+            "/readyz": self._ready,
+            "/metrics": self._metrics,
+        }
+
+    def measured(self, values: Mapping[str, Mapping[str, Measured]]) -> None:
+        """What providers told counts for nodes that are sent as well."""
+        self._sent.measured(values)
+
+    def answer(self, method: str, path: str, body: bytes) -> Reply:
+        """Never raises."""
+        began = time.perf_counter()
+        verb = path.removeprefix(_PREFIX) if path.startswith(_PREFIX) else ""
+        try:
+            reply = self._routed(method, path, verb, body)
+        except Exception as error:
+            # A fault of ours; one request must not end the process.
+            log.exception("a request broke", path=path)
+            reply = Reply(500, wire.refused(f"internal error: {error!r}"))
+        if path not in self._gets:
+            self._traffic.count(
+                verb if verb in self._posts else "other", reply.status, time.perf_counter() - began
+            )
+        if self._trace:
+            said, answered = body.decode(errors="replace"), reply.body.decode(errors="replace")
+            log.debug("request", method=method, path=path, body=said, status=reply.status, reply=answered)
+        return reply
+
+    def _routed(self, method: str, path: str, verb: str, body: bytes) -> Reply:
+        if (get := self._gets.get(path)) is not None:
+            return get() if method in ("GET", "HEAD") else _not_allowed(method, path, "GET, HEAD")
+        if (post := self._posts.get(verb)) is None:
+            verbs = ", ".join(_PREFIX + each for each in self._posts)
+            return Reply(404, wire.refused(f"there is nothing at {path}; there are {verbs}"))
+        if method != "POST":
+            return _not_allowed(method, path, "POST")
+        try:
+            return post(body)
+        except wire.Malformed as error:
+            log.warning("a request is malformed", path=path, reason=str(error))
+            return Reply(400, wire.refused(f"the request is not what a kube-scheduler asks: {error}"))
+
+    def _filter(self, verb: str, profile: str, body: bytes) -> Reply:
+        asked = wire.asked(body)
+        question = self._question(asked.pod)
+        view, problem = self._view(asked)
+        if view is None:
+            return Reply(200, wire.filtered(error=problem))
+        nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
+        try:
+            found = view.filter(profile, question, nodes.rows)
+        except PluginFailure as failure:
+            return Reply(200, wire.filtered(error=_broken(verb, question, failure)))
+        left = int(found.left.sum())
+        self._tell(verb, question, len(nodes.rows) + len(nodes.unknown), left)
+        failed, unresolvable = _reasons(view, found)
+        unresolvable.update((name, UNKNOWN_NODE) for name in nodes.unknown)
+        if asked.names is None:
+            kept = [node for node, passed in zip(asked.nodes, found.left.tolist(), strict=True) if passed]
+            return Reply(200, wire.filtered(nodes=kept, failed=failed, unresolvable=unresolvable))
+        names = asked.names
+        if left < len(nodes.rows) or nodes.unknown:
+            rest = nodes.only(found.left)
+            names = wire.written_names(rest.names)
+            view.remember(names, rest)
+        return Reply(200, wire.filtered(names=names, failed=failed, unresolvable=unresolvable))
+
+    def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
+        asked = wire.asked(body)
+        question = self._question(asked.pod)
+        view, problem = self._view(asked)
+        if view is None:
+            return Reply(400 if self._known is None else 503, wire.refused(problem))
+        nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
+        try:
+            scores = view.score(profile, question, nodes.rows)
+        except PluginFailure as failure:
+            return Reply(500, wire.refused(_broken(verb, question, failure)))
+        self._tell(verb, question, len(nodes.rows) + len(nodes.unknown), len(nodes.rows))
+        return Reply(200, view.priorities(nodes.rows, scores))
+
+    def _view(self, asked: wire.Asked) -> tuple[View | None, str]:
+        """What knows the nodes, or why nothing does."""
+        if asked.names is None:
+            return self._sent, ""
+        if self._known is None:
+            return None, STANDALONE
+        problem = self._hindrance()
+        return (None, f"the extender is not ready: {problem}") if problem else (self._known, "")
+
+    def _put(self, asked: wire.Asked) -> Asked:
+        return self._sent.put(asked.nodes, wall_time=time.time())
+
+    def _bind(self, _body: bytes) -> Reply:
+        return Reply(200, wire.refused(NO_BIND))
+
+    def _preempt(self, body: bytes) -> Reply:
+        return Reply(200, wire.preempted(wire.read_victims(body)))
+
+    def _ready(self) -> Reply:
+        problem = self._hindrance()
+        return Reply(503, f"{problem}\n".encode(), TEXT) if problem else Reply(200, b"ok", TEXT)
+
+    def _metrics(self) -> Reply:
+        return Reply(200, generate_latest(self._registry), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _tell(self, verb: str, question: Question, asked: int, answered: int) -> None:
+        self._traffic.nodes(verb, asked=asked, answered=answered)
+        log.debug("answered", verb=verb, pod=question.pod.pod.key, nodes=asked, left=answered)
+
+
+def _reasons(view: View, found: Refused) -> tuple[dict[str, str], dict[str, str]]:
+    """Why nodes are refused: where preemption may help, and where it cannot."""
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    for status, rows in found.reasons:
+        hopeless = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        names = map(view.cluster.node_name, rows.tolist())
+        (unresolvable if hopeless else failed).update(dict.fromkeys(names, _words(status)))
+    return failed, unresolvable
+
+
+def _words(status: Status) -> str:
+    return status.message or f"node(s) were refused by {status.plugin}"
+
+
+def _broken(verb: str, question: Question, failure: PluginFailure) -> str:
+    message = failure.status.message
+    log.error("an agent failed", verb=verb, pod=question.pod.pod.key, reason=message)
+    return message
+
+
+def _not_allowed(method: str, path: str, allow: str) -> Reply:
+    return Reply(405, wire.refused(f"{path} is not for {method}, but for {allow}"), allow=allow)

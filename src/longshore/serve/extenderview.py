@@ -1,0 +1,241 @@
+"""The nodes that requests are about, as rows of a cluster, and what one agent says about them.
+
+Only the nodes of a request count. An agent whose answers about a node depend on that node alone is asked
+through the kept answers of the pod's shape; one that looks at the nodes together gets exactly those asked
+about, each time.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import compress
+
+import msgspec
+import numpy as np
+
+from longshore.api import Node
+from longshore.cluster import ClusterState, PodInfo
+from longshore.cluster.arrays import Bools, Ints
+from longshore.cluster.measures import Measured
+from longshore.engine.asking import final_scores, raw_scores, refused, rejections
+from longshore.engine.attempt import Attempt
+from longshore.engine.decision import Chooser
+from longshore.engine.shapes import shape_key
+from longshore.framework import Code, Status
+from longshore.framework.profile import Profile
+from longshore.serve import extenderwire as wire
+
+# Scores are out of 100 here, and out of 10 there; what ends in 5 goes up.
+_FINEST, _HALF = 10, 5
+# From 0 to 10.
+_PRIORITIES = 11
+# Lists of nodes remembered: of the pods that are being scheduled.
+_LISTS = 16
+# Nodes that were sent once and not again are dropped when there are so many more of them than in a request.
+_SPARE = 1000
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A pod, as agents are asked about it."""
+
+    pod: PodInfo
+    shape: bytes
+
+    @classmethod
+    def about(cls, raw: bytes) -> "Question":
+        pod = wire.read_pod(raw)
+        return cls(PodInfo.of(pod), shape_key(pod))
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Nodes of a request: those that are known, in their order, and the names of the others."""
+
+    rows: Ints
+    names: Sequence[str]
+    unknown: Sequence[str] = ()
+
+    def only(self, left: Bools) -> "Asked":
+        return Asked(self.rows[left], tuple(compress(self.names, left.tolist())))
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Which of the nodes asked about are left, and what is said of the others: of many the same."""
+
+    left: Bools
+    reasons: Sequence[tuple[Status, Ints]] = ()
+
+
+class View:
+    """One cluster, seen by agents. `profiles` have one plugin each."""
+
+    def __init__(self, cluster: ClusterState, choosers: Callable[[str], Chooser]) -> None:
+        self.cluster = cluster
+        self._chooser = choosers
+        # Of the version of the nodes: rows by name, and lists of names that were looked up.
+        self._version = -1
+        self._rows_of: dict[str, int] = {}
+        self._lists: OrderedDict[bytes, Asked] = OrderedDict()
+        # By row, the name, and elements of what Prioritize answers, one for each score.
+        self._names: list[str] = []
+        self._elements: list[bytes] = []
+
+    def named(self, names: bytes) -> Asked:
+        """The nodes of a list in JSON. Raises Malformed."""
+        self._catch_up()
+        found = self._lists.get(names)
+        if found is None:
+            said = wire.read_names(names)
+            rows = list(map(self._rows_of.get, said))
+            unknown: list[str] = []
+            if None in rows:
+                unknown = [name for name, row in zip(said, rows, strict=True) if row is None]
+                said = [name for name, row in zip(said, rows, strict=True) if row is not None]
+                rows = [row for row in rows if row is not None]
+            found = Asked(np.array(rows, np.int64), said, unknown)
+            self.remember(names, found)
+        return found
+
+    def remember(self, names: bytes, asked: Asked) -> None:
+        """The list is most likely asked about next."""
+        self._lists[names] = asked
+        if len(self._lists) > _LISTS:
+            self._lists.popitem(last=False)
+
+    def _catch_up(self) -> None:
+        version = self.cluster.version(Node)
+        if version == self._version:
+            return
+        self._version = version
+        self._lists.clear()
+        before, self._names = self._names, self.cluster.all_nodes().names
+        known = self.cluster.known.tolist()
+        self._rows_of = {name: row for row, name in enumerate(self._names) if known[row]}
+        if before != self._names:
+            del self._elements[len(self._names) * _PRIORITIES :]
+            for row, name in enumerate(self._names):
+                if row >= len(before) or name != before[row]:
+                    place = row * _PRIORITIES
+                    self._elements[place : place + _PRIORITIES] = wire.priorities_of(name, _PRIORITIES)
+
+    def filter(self, profile: str, question: Question, rows: Ints) -> Refused:
+        """Raises PluginFailure."""
+        attempt = self._chooser(profile).attempt(question.pod, question.shape)
+        refusal = attempt.pre_filter()
+        if refusal is not None or attempt.narrowed is not None:
+            return _thorough(attempt, refusal, rows)
+        [slot] = attempt.profile.filters
+        left = np.ones(len(rows), np.bool_)
+        if slot.local:
+            left = attempt.feasible()[rows]
+        elif slot.name not in attempt.state.skip_filter:
+            return _asked_about(attempt, rows)
+        return Refused(left) if left.all() else Refused(left, _asked_about(attempt, rows[~left]).reasons)
+
+    def score(self, profile: str, question: Question, rows: Ints) -> Ints:
+        """Out of 100, in the order of the rows. Raises PluginFailure."""
+        attempt = self._chooser(profile).attempt(question.pod, question.shape)
+        attempt.pre_filter()
+        nodes = self.cluster.some_nodes(rows)
+        attempt.pre_score(nodes)
+        [slot] = attempt.profile.scores
+        if slot.name in attempt.state.skip_score:
+            return np.zeros(len(rows), np.int64)
+        if not slot.local or slot.normalizes:
+            raw = raw_scores(slot, attempt.state, attempt.pod, nodes)
+            return _full(final_scores(slot, attempt.state, attempt.pod, raw, nodes, len(rows)), rows)
+        shape = attempt.shape
+        shape.refresh()
+        scores = shape.ranked[rows]
+        # Its own filter would refuse these, but whoever asks has not asked for that.
+        if (unranked := scores < 0).any():
+            others = rows[unranked]
+            nodes = self.cluster.some_nodes(others)
+            raw = raw_scores(slot, attempt.state, attempt.pod, nodes)
+            scores[unranked] = final_scores(slot, attempt.state, attempt.pod, raw, nodes, len(others))
+        return scores
+
+    def priorities(self, rows: Ints, scores: Ints) -> bytes:
+        """What Prioritize answers, of scores out of 100."""
+        self._catch_up()
+        places = rows * _PRIORITIES + (scores + _HALF) // _FINEST
+        return wire.priorities(map(self._elements.__getitem__, places.tolist()))
+
+
+class SentNodes(View):
+    """Nodes as they come with requests. One that comes again as it was is not read again."""
+
+    def __init__(self, profiles: Callable[[str], Profile], read: Callable[[ClusterState], None]) -> None:
+        """`read` has the cluster read what nodes say of themselves."""
+        self._profiles = profiles
+        self._read = read
+        self._values: Mapping[str, Mapping[str, Measured]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        cluster = ClusterState()
+        self._read(cluster)
+        super().__init__(cluster, lru_cache(None)(lambda name: Chooser(self._profiles(name), cluster)))
+        self._rows: dict[bytes, int] = {}
+        self._sent: dict[int, bytes] = {}
+        # Whether there is someone that the measurements have not been told of.
+        self._untold = False
+
+    def measured(self, values: Mapping[str, Mapping[str, Measured]]) -> None:
+        self._values = values
+        self._untold = True
+
+    def put(self, nodes: Sequence[bytes], *, wall_time: float) -> Asked:
+        """The rows of the nodes, which count as they are here. Raises Malformed."""
+        if len(self._sent) > len(nodes) + _SPARE:
+            self._begin()
+        rows = [row if (row := self._rows.get(node)) is not None else self._put(node) for node in nodes]
+        self.cluster.measures.put(self._values if self._untold else {}, now=wall_time)
+        self._untold = False
+        names = [self.cluster.node_name(row) for row in rows]
+        return Asked(np.array(rows, np.int64), names)
+
+    def _put(self, sent: bytes) -> int:
+        node = wire.read_node(sent)
+        self.cluster.add_node(node)
+        row = self.cluster.row(node.metadata.name)
+        if row is None:
+            raise RuntimeError(f"{node.metadata.name} has no row")
+        self._rows.pop(self._sent.get(row, b""), None)
+        self._untold = self._untold or row not in self._sent
+        self._sent[row] = sent
+        self._rows[sent] = row
+        return row
+
+
+def _thorough(attempt: Attempt, refusal: Status | None, rows: Ints) -> Refused:
+    """A PreFilter refused the pod, or all nodes but some."""
+    diagnosis = attempt.diagnose(refusal)
+    statuses = [diagnosis.status(row) for row in rows.tolist()]
+    left = np.array([said is None for said in statuses], np.bool_)
+    reasons = [(said, rows[[place]]) for place, said in enumerate(statuses) if said is not None]
+    return Refused(left, reasons)
+
+
+def _asked_about(attempt: Attempt, rows: Ints) -> Refused:
+    """What the filter itself says about these nodes."""
+    [slot] = attempt.profile.filters
+    nodes = attempt.cluster.some_nodes(rows)
+    asked = np.ones(len(rows), np.bool_)
+    found = rejections(slot, attempt.state, attempt.pod, nodes, asked)
+    bad = refused(found, len(rows))
+    # Which of the reasons hold, and whether preemption can help: few combinations occur.
+    said: Ints = np.zeros(len(rows), np.int64)
+    for place, rejection in enumerate(found, start=1):
+        where = asked & rejection.where
+        said |= where.astype(np.int64) << place
+        said |= where & rejection.unresolvable
+    reasons = []
+    for number in np.unique(said[bad]).tolist():
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if number & 1 else Code.UNSCHEDULABLE
+        texts = tuple(r.reason for place, r in enumerate(found, start=1) if number >> place & 1)
+        reasons.append((Status(code, texts, slot.name), rows[said == number]))
+    return Refused(~bad, reasons)
+
+
+def _full(scores: Ints | int, rows: Ints) -> Ints:
+    return np.full(len(rows), scores, np.int64) if isinstance(scores, int) else scores

@@ -1,0 +1,47 @@
+"""An engine with Reward, and what it says of pods of a type."""
+
+from typing import Any
+
+import msgspec
+
+from longshore.agents.reward import Reward
+from longshore.api import Pod
+from longshore.cluster import PodInfo
+from longshore.engine import Engine
+from longshore.framework import CycleState
+from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
+from longshore.framework.registry import register
+from longshore.framework.setup import enable
+from longshore.testing import PodBuilder, pod
+
+EPOCH = 1_785_578_400.0
+
+
+def learning(*profiles: str, **args: object) -> Engine:
+    """Its profiles are those of the names, or one under the usual name."""
+    return Engine(configuration(*profiles, **args), plugins={"Reward": register(Reward)}, epoch=EPOCH)
+
+
+def configuration(*profiles: str, **args: object) -> Configuration:
+    default = default_configuration()
+    [only] = default.profiles
+    made = tuple(
+        msgspec.structs.replace(only, scheduler_name=name, args={**only.args, "Reward": args})
+        for name in profiles or (only.scheduler_name,)
+    )
+    whole = msgspec.structs.replace(default, profiles=made, longshore=LongshoreSettings(tie_break="first"))
+    return enable(whole, [register(Reward)])
+
+
+def agent(engine: Engine, profile: str = "longshore") -> Any:
+    return next(slot.plugin for slot in engine.profiles[profile].scores if slot.name == "Reward")
+
+
+def scores(engine: Engine, asked: Pod, profile: str = "longshore") -> dict[str, int]:
+    nodes = engine.cluster.all_nodes()
+    found = agent(engine, profile).score(CycleState(), PodInfo.of(asked), nodes)
+    return dict(zip(nodes.names, found.tolist(), strict=True))
+
+
+def typed(name: str, kind: str = "D") -> PodBuilder:
+    return pod(name).labels(podtype=kind)

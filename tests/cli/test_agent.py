@@ -1,0 +1,223 @@
+"""`longshore agent`: the skeleton of a new agent works as it is written, and bad names are refused."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.deploy.extenders import Manifest
+from tests.deploy.test_extenders import generic, manifest
+
+from longshore.agents import choosing
+from longshore.cli.agent import command
+from longshore.cluster import ClusterState, PodInfo
+from longshore.framework import CycleState
+from longshore.framework.registry import load_plugins
+from longshore.sim import schedule
+from longshore.testing import node, pod
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a new agent, and beside it nothing."""
+    folder = tmp_path_factory.mktemp("new")
+    done = run("longshore", "agent", "new", "calm-nodes", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "wrote calm-nodes/calm_nodes.py",
+        "wrote calm-nodes/test_calm_nodes.py",
+        "wrote calm-nodes/extender.calm-nodes.yaml",
+        "wrote calm-nodes/calm-nodes.md",
+        "next: python -m pytest calm-nodes",
+    ]
+    return folder / "calm-nodes"
+
+
+def test_the_test_of_a_new_agent_passes_as_written(written: Path) -> None:
+    done = run("pytest", "-q", "calm-nodes", cwd=written.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 passed" in done.stdout
+
+
+def test_a_new_agent_is_a_plugin_of_a_simulation(written: Path) -> None:
+    plugin = load_plugins([str(written / "calm_nodes.py")])["CalmNodes"].thing
+    placed = schedule(
+        nodes=[node(name).allocatable(cpu="4") for name in ("a", "b")],
+        pods=[pod("web").requests(cpu="1")],
+        plugins=[plugin],
+        measured={"cpu/mean": {"a": 3500, "b": 2000}},
+    )
+    assert placed == {"web": "b"}
+    assert plugin.verb == "calm-nodes"
+
+
+@pytest.fixture(scope="module")
+def served(written: Path) -> Iterator[str]:
+    """Where the new agent answers, behind no cluster."""
+    log = written.parent / "extender.log"
+    command = ["extender", "--agents", "./calm-nodes/calm_nodes.py", "--port", "0", "--standalone"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "longshore", *command, "--bind-address", "127.0.0.1"],
+            cwd=written.parent,
+            env={**os.environ, "CALM_NODES_MAX_UTILIZATION": "60"},
+            stderr=output,
+        )
+    try:
+        deadline = time.monotonic() + 30
+        while not (found := re.search(r'"port": (\d+).*"event": "serving"', log.read_text())):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{found[1]}/scheduler"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def ask(url: str, nodes: dict[str, str]) -> Any:
+    """About a pod that asks for 500m, and nodes of 4 CPUs with so much of it free."""
+    items = [
+        {
+            "metadata": {"name": name, "annotations": {"mean-free-cpu": free}},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+        }
+        for name, free in nodes.items()
+    ]
+    container = {"name": "main", "resources": {"requests": {"cpu": "500m"}}}
+    asked = {
+        "Pod": {"metadata": {"name": "web", "namespace": "default"}, "spec": {"containers": [container]}},
+        "Nodes": {"items": items},
+        "NodeNames": None,
+    }
+    request = urllib.request.Request(url, json.dumps(asked).encode())  # noqa: S310 - ours
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - ours
+        return json.loads(answer.read())
+
+
+def test_a_new_agent_answers_a_stock_kube_scheduler(served: str) -> None:
+    """2000m of 4000m in use are 62.5 % with the pod, and the variable says 60."""
+    nodes = {"busy": "2000", "calm": "3500"}
+    filtered = ask(f"{served}/predicates/calm-nodes", nodes)
+    assert [item["metadata"]["name"] for item in filtered["Nodes"]["items"]] == ["calm"]
+    assert filtered["FailedAndUnresolvableNodes"] == {"busy": "node(s) would be too busy for calm-nodes"}
+    ranked = ask(f"{served}/priorities/calm-nodes", nodes)
+    assert {each["Host"]: each["Score"] for each in ranked} == {"busy": 4, "calm": 8}
+
+
+def test_the_example_on_the_page_of_a_new_agent_is_true(written: Path) -> None:
+    """A node of 4 CPUs that uses 2000m, and a pod that asks for 500m: 62.5 %, and a score of 37."""
+    text = (written / "calm-nodes.md").read_text()
+    assert "100 * 2500 / 4000 = 62.5" in text
+    assert "scores 37; kube-scheduler gets 4 of 10" in text
+    plugin = load_plugins([str(written / "calm_nodes.py")])["CalmNodes"].thing()
+    cluster = ClusterState()
+    cluster.add_node(node("n").allocatable(cpu="4"))
+    cluster.measures.put({"cpu/mean": {"n": (2000.0, 0.0)}}, now=0.0)
+    [score] = plugin.score(CycleState(), PodInfo.of(pod("web").requests(cpu="500m")), cluster.all_nodes())[:1]
+    assert score == 37
+
+
+def test_the_manifest_of_a_new_agent_is_like_ours(written: Path) -> None:
+    """But for the volume that brings the agent's file."""
+    found = Manifest.read(written / "extender.calm-nodes.yaml")
+    container = found.extenders["my-extender-ctr-1"]
+    [mount] = container.pop("volumeMounts")
+    volume = found.pod["volumes"].pop()
+    assert volume == {"name": mount["name"], "configMap": {"name": "calm-nodes-agent"}}
+    assert container["args"] == ["extender", f"--agents={mount['mountPath']}/calm_nodes.py"]
+    assert generic(found) == generic(manifest("safe"))
+
+
+def test_what_was_written_is_formatted_and_has_no_lint(written: Path) -> None:
+    for arguments in (["format", "--check"], ["check", "--select", "E,F,W,N,UP,B"]):
+        isolated = ["--isolated", "--line-length", "110", "--target-version", "py311"]
+        done = run("ruff", *arguments, *isolated, ".", cwd=written)
+        assert done.returncode == 0, done.stdout
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "calm.md").write_text("mine")
+    done = run("longshore", "agent", "new", "calm", "--folder", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {tmp_path / 'calm.md'} exists already")
+    assert [file.name for file in tmp_path.iterdir()] == ["calm.md"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("longshore", "agent", "new", "calm", "--folder", str(tmp_path / "file"), cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: cannot write ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Calm", "is no name for an agent"),
+        ("calm_nodes", "is no name for an agent"),
+        ("-calm", "No such option"),
+        ("calm-", "is no name for an agent"),
+        ("../calm", "is no name for an agent"),
+        ("c" * 41, "at most 40"),
+        ("", "is no name for an agent"),
+        ("class", "class means something else to Python"),
+        ("json", "json means something else to Python"),
+        ("safe", "agents that are installed"),
+        ("all", "agents that are installed"),
+        ("node-name", "its plugin would be called NodeName"),
+        ("safe-overload", "its plugin would be called SafeOverload"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str, reason: str) -> None:
+    done = run("longshore", "agent", "new", name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_list_shows_every_agent_with_its_verbs() -> None:
+    done = CliRunner().invoke(command, ["list", "-o", "json"])
+    found = {agent["agent"]: agent for agent in json.loads(done.stdout)}
+    assert not [agent for agent in found.values() if "problem" in agent]
+    assert {name: [each["verb"] for each in agent["plugins"]] for name, agent in found.items()} == {
+        "congestion": ["congestion"],
+        "foo": ["foo"],
+        "load-variation-risk-balancing": ["load-variation-risk-balancing"],
+        "low-risk-over-commitment": ["low-risk-over-commitment"],
+        "pigeon": ["pigeon-holing"],
+        "reward": ["rl-priority"],
+        "safe": ["safe-overload", "safe-balance"],
+        "target-load-packing": ["target-load-packing"],
+    }
+    answers = {each["verb"]: each["answers"] for agent in found.values() for each in agent["plugins"]}
+    assert answers["safe-overload"] == ["predicates", "priorities"]
+    assert answers["safe-balance"] == ["priorities"]
+
+
+def test_list_goes_on_after_an_agent_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("broken", "longshore.agents.no_such_module", "longshore.agents")
+    whole = EntryPoint("foo", "longshore.agents.foo", "longshore.agents")
+    monkeypatch.setattr(choosing, "entry_points", lambda **_: EntryPoints([broken, whole]))
+    done = CliRunner().invoke(command, ["list"])
+    assert done.exit_code == 0
+    assert "Foo" in done.stdout
+    assert done.stderr.startswith("warning: agent broken cannot be used: ")
+    assert "ModuleNotFoundError" in done.stderr

@@ -1,0 +1,181 @@
+"""The manifests of deploy/extender as processes: the same commands, arguments, variables and account.
+
+Processes stand in for the containers of a pod. What differs is what a machine without a cluster's network has
+to change: the ports, which may be taken here, and how the API server is found.
+"""
+
+import os
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from longshore.dev import ControlPlane
+from longshore.dev.build import build
+from longshore.dev.ports import Port
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "deploy" / "extender"
+FILES = sorted(FOLDER.glob("extender.*.yaml"))
+ACCOUNT = "extender-serviceaccount"
+SCHEDULER = "my-scheduler-ctr"
+_READY_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One of the files, read."""
+
+    config_map: dict[str, Any]
+    deployment: dict[str, Any]
+
+    @classmethod
+    def read(cls, file: Path) -> "Manifest":
+        return cls.parse(file.read_text())
+
+    @classmethod
+    def parse(cls, text: str) -> "Manifest":
+        config_map, deployment = yaml.safe_load_all(text)
+        return cls(config_map, deployment)
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """kube-scheduler's."""
+        [text] = self.config_map["data"].values()
+        loaded: dict[str, Any] = yaml.safe_load(text)
+        return loaded
+
+    @property
+    def pod(self) -> dict[str, Any]:
+        spec: dict[str, Any] = self.deployment["spec"]["template"]["spec"]
+        return spec
+
+    @property
+    def containers(self) -> dict[str, dict[str, Any]]:
+        return {each["name"]: each for each in self.pod["containers"]}
+
+    @property
+    def extenders(self) -> dict[str, dict[str, Any]]:
+        return {name: each for name, each in self.containers.items() if name != SCHEDULER}
+
+
+def variables(container: Mapping[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container.get("env", ())}
+
+
+def port_of(container: Mapping[str, Any]) -> int:
+    [port] = container["ports"]
+    return int(port["containerPort"])
+
+
+@dataclass
+class Pod:
+    """The processes, by the names of their containers, with their logs and the ports they have here."""
+
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    logs: dict[str, Path] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+
+    def log(self, name: str) -> str:
+        return self.logs[name].read_text()
+
+
+@contextmanager
+def running(manifest: Manifest, kubeconfig: Path, folder: Path) -> Iterator[Pod]:
+    """The pod of a manifest, ready by its own probes; `kubeconfig` is of its service account."""
+    pod = Pod()
+    for name in manifest.containers:
+        port = Port()
+        pod.ports[name] = port.number
+        port.release()
+    config = folder / "config.yaml"
+    config.write_text(yaml.safe_dump(_configuration(manifest, pod.ports, kubeconfig)))
+    with ExitStack() as stack:
+        for name, container in manifest.containers.items():
+            command = [*container["command"], *container["args"]]
+            given = {**os.environ, "KUBECONFIG": str(kubeconfig), **variables(container)}
+            if name == SCHEDULER:
+                command = _kube_scheduler(command, config, kubeconfig, pod.ports[name])
+            else:
+                command = [sys.executable, "-m", *command]
+                given["HTTP_PORT"] = str(pod.ports[name])
+            pod.logs[name] = folder / f"{name}.log"
+            stack.enter_context(_started(pod, name, command, given))
+        _wait_until_ready(manifest, pod)
+        yield pod
+
+
+def account(plane: ControlPlane) -> Path:
+    """The rights of service-account.yaml, and nothing else."""
+    plane.apply(FOLDER / "service-account.yaml")
+    return plane.service_account(ACCOUNT, namespace="kube-system")
+
+
+def _configuration(manifest: Manifest, ports: Mapping[str, int], kubeconfig: Path) -> dict[str, Any]:
+    configuration = manifest.configuration
+    configuration["clientConnection"] = {"kubeconfig": str(kubeconfig)}
+    here = {port_of(container): ports[name] for name, container in manifest.extenders.items()}
+    for entry in configuration["extenders"]:
+        for there, port in here.items():
+            entry["urlPrefix"] = entry["urlPrefix"].replace(f"localhost:{there}/", f"localhost:{port}/")
+    return configuration
+
+
+def _kube_scheduler(command: list[str], config: Path, kubeconfig: Path, port: int) -> list[str]:
+    program, *arguments = command
+    arguments = [f"--config={config}" if each.startswith("--config=") else each for each in arguments]
+    here = [f"--secure-port={port}", "--bind-address=127.0.0.1"]
+    here += [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
+    return [str(build() / program), *arguments, *here]
+
+
+@contextmanager
+def _started(pod: Pod, name: str, command: list[str], environment: dict[str, str]) -> Iterator[None]:
+    with pod.logs[name].open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    pod.processes[name] = process
+    try:
+        yield
+    finally:
+        # kube-scheduler gives its lease back.
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_ready(manifest: Manifest, pod: Pod) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    for name, container in manifest.containers.items():
+        for probe in (container["livenessProbe"], container["readinessProbe"]):
+            while not _answers(probe["httpGet"], pod.ports[name]):
+                assert pod.processes[name].poll() is None, pod.log(name)
+                assert time.monotonic() < deadline, pod.log(name)
+                time.sleep(0.1)
+
+
+def _answers(probe: Mapping[str, str], port: int) -> bool:
+    """Whether a kubelet would be content: it does not look at certificates either."""
+    anything = ssl.create_default_context()
+    anything.check_hostname = False
+    anything.verify_mode = ssl.CERT_NONE
+    url = f"{probe.get('scheme', 'HTTP').lower()}://127.0.0.1:{port}{probe['path']}"
+    try:
+        with urllib.request.urlopen(url, timeout=5, context=anything) as answer:  # noqa: S310 - ours
+            return bool(answer.status == 200)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return False
+    except OSError:
+        return False

@@ -1,0 +1,71 @@
+"""Mean, deviation and percentile of samples, in virtual time."""
+
+import statistics
+
+import pytest
+
+from longshore.live.slidingwindow import SlidingWindow, SlidingWindows
+
+
+def test_nothing_is_known_of_no_samples() -> None:
+    assert SlidingWindow(900).statistics() == {}
+
+
+def test_one_sample_has_no_deviation() -> None:
+    window = SlidingWindow(900)
+    window.add(250.0, 1000.0)
+    assert window.statistics() == {"mean": (250.0, 1000.0), "p95": (250.0, 1000.0)}
+
+
+def test_several_samples_have_all_three_with_the_time_of_the_last() -> None:
+    window = SlidingWindow(900)
+    values = [float(number) for number in range(101)]
+    for number, value in enumerate(values):
+        window.add(value, 1000.0 + number)
+    found = window.statistics()
+    assert found["mean"] == pytest.approx((50.0, 1100.0))
+    assert found["std"] == pytest.approx((statistics.stdev(values), 1100.0))
+    assert found["p95"] == pytest.approx((95.0, 1100.0))
+
+
+def test_a_sample_that_was_seen_before_counts_once() -> None:
+    """metrics-server repeats itself until it has scraped again."""
+    window = SlidingWindow(900)
+    for value, time in ((100.0, 1000.0), (100.0, 1000.0), (100.0, 1000.0), (400.0, 1015.0)):
+        window.add(value, time)
+    assert window.statistics()["mean"] == (250.0, 1015.0)
+
+
+def test_a_sample_from_the_past_is_passed_over() -> None:
+    window = SlidingWindow(900)
+    window.add(100.0, 1000.0)
+    window.add(900.0, 990.0)
+    assert window.statistics()["mean"] == (100.0, 1000.0)
+
+
+def test_samples_leave_the_window() -> None:
+    window = SlidingWindow(60)
+    for value, time in ((100.0, 1000.0), (200.0, 1030.0), (300.0, 1060.0), (400.0, 1061.0)):
+        window.add(value, time)
+    assert window.statistics()["mean"] == (300.0, 1061.0)
+
+
+def test_after_a_long_silence_only_the_new_sample_counts() -> None:
+    window = SlidingWindow(60)
+    window.add(100.0, 1000.0)
+    window.add(300.0, 5000.0)
+    assert window.statistics() == {"mean": (300.0, 5000.0), "p95": (300.0, 5000.0)}
+
+
+def test_nodes_and_resources_are_kept_apart_and_forgotten_when_gone() -> None:
+    windows = SlidingWindows(60)
+    windows.add("a", "cpu", 100.0, 1000.0)
+    windows.add("a", "memory", 5.0, 1000.0)
+    windows.add("b", "cpu", 300.0, 1001.0)
+    windows.keep(["a", "c"])
+    assert windows.statistics() == {
+        "cpu/mean": {"a": (100.0, 1000.0)},
+        "cpu/p95": {"a": (100.0, 1000.0)},
+        "memory/mean": {"a": (5.0, 1000.0)},
+        "memory/p95": {"a": (5.0, 1000.0)},
+    }
