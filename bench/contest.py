@@ -41,6 +41,8 @@ class Side:
     # with the time of that.
     prepare: Callable[[], Awaitable[None]] | None = None
     release: Callable[[], Awaitable[float]] | None = None
+    # A process that it cannot do without: ready before it starts, ended after it, and part of its cost.
+    beside: Callable[[], Component] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +100,16 @@ class Contest:
 
     def longshore(self, *command: str, name: str, scheduler_name: str) -> Side:
         """A command of Longshore's that schedules the pods of that name."""
-        arguments = ["-m", "longshore", *command, "--kubeconfig", str(self._kubeconfig)]
+        arguments = [*command, "--kubeconfig", str(self._kubeconfig)]
         return Side(
             name=name,
             scheduler_name=scheduler_name,
-            program=lambda _pods: self._python(name, self._checkout / "src", *arguments),
+            program=lambda _pods: self.command(name, *arguments),
         )
+
+    def command(self, name: str, *command: str, ready: Callable[[], bool] | None = None) -> Component:
+        """Any command of the Longshore that is measured."""
+        return self._python(name, self._checkout / "src", "-m", "longshore", *command, ready=ready)
 
     def ceiling(self, in_flight: int, *, events: bool = True) -> Side:
         def client(pods: list[Target]) -> Component:
@@ -121,12 +127,16 @@ class Contest:
         """Fresh pods, one side that binds them all, what it cost, and the end of both."""
         made = await self._stage.set_up(side.scheduler_name)
         component = side.program(made)
+        started = [component]
         if side.prepare is not None:
             await side.prepare()
         async with Observer(self._stage.client, namespace=NAMESPACE) as observer:
             machine = _Machine(self._plane)
-            component.start()
             try:
+                if side.beside is not None:
+                    started.append(side.beside())
+                    started[-1].restart()
+                component.start()
                 released = None if side.release is None else await side.release()
                 await observer.wait_for(len(made), require_running=component.require_running)
                 first_bind, last_bind = released or observer.binds[0], observer.binds[-1]
@@ -134,15 +144,15 @@ class Contest:
                 if side.events:
                     told, last_event = await self._stage.wait_for_events(last_bind=last_bind)
                 component.require_running()
-                assert component.pid is not None
-                cost = usage(component.pid)
+                cost = usage(*(each.pid for each in started if each.pid is not None))
                 disturbance = machine.disturbance(cost)
             except UserError as error:
                 if component.exit_code is not None:
                     raise  # with the reason
                 raise UserError(f"{side.name}: {error}; its log: {last_trouble(component.log)}") from error
             finally:
-                component.kill()
+                for each in started:
+                    each.kill()
         faults = await self._stage.faults(made, constrained=side.constrained)
         if len(observer.binds) != len(made) or observer.deleted:
             faults.append(f"{len(observer.binds)} binds and {observer.deleted} deletions were seen")
@@ -160,10 +170,12 @@ class Contest:
             faults=faults,
         )
 
-    def _python(self, name: str, path: Path, *arguments: str) -> Component:
+    def _python(
+        self, name: str, path: Path, *arguments: str, ready: Callable[[], bool] | None = None
+    ) -> Component:
         paths = [str(path), os.environ.get("PYTHONPATH", "")]
         command = [f"PYTHONPATH={os.pathsep.join(filter(None, paths))}", sys.executable, *arguments]
-        return Component(name, Path("/usr/bin/env"), command, folder=self._plane.folder)
+        return Component(name, Path("/usr/bin/env"), command, folder=self._plane.folder, ready=ready)
 
 
 class _Machine:

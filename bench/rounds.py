@@ -18,16 +18,17 @@ def note(text: str) -> None:
 
 
 async def take_turns(contest: Contest, schedulers: Sequence[Side], rounds: int) -> Turns:
-    """The turns of each scheduler and of the ceiling.
-
-    The order changes with the round, so that no side is always the first.
-    """
+    """The turns of each scheduler and of the ceiling."""
     note("looking for the ceiling")
-    sides = [*schedulers, contest.ceiling(await _best_in_flight(contest))]
+    return await alternate(contest, [*schedulers, contest.ceiling(await _best_in_flight(contest))], rounds)
+
+
+async def alternate(contest: Contest, sides: Sequence[Side], rounds: int) -> Turns:
+    """The turns of the sides. The order changes with the round, so that no side is always the first."""
     turns: Turns = {side.name: [] for side in sides}
     for number in range(rounds):
         first = number % len(sides)
-        for side in sides[first:] + sides[:first]:
+        for side in (*sides[first:], *sides[:first]):
             turn = await contest.turn(side)
             turns[side.name].append(turn)
             note(f"round {number + 1} of {rounds}: {side.name:<14} {turn.rate:6.0f} pods/s")

@@ -12,14 +12,14 @@ class Usage(NamedTuple):
     peak_bytes: int
 
 
-def usage(session: int) -> Usage:
-    """CPU time and peak memory of all processes of a session: a scheduler may have more than one."""
+def usage(*sessions: int) -> Usage:
+    """CPU time and peak memory of all processes of the sessions: a scheduler may have more than one."""
     cpu, peak = 0.0, 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             # The name of the program, field 2, is in brackets and may hold blanks and brackets itself.
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) != session:
+            if int(fields[3]) not in sessions:
                 continue
             status = (folder / "status").read_text()
         except OSError:

@@ -65,6 +65,12 @@ def make(
     return Made(assemble(served, cached=cached, hindrance=lambda: hindrance), served.engine, told)
 
 
+def make_fresh(nodes: Sequence[Node]) -> Made:
+    made = make("safe")
+    made.put(*nodes)
+    return made
+
+
 @contextmanager
 def on_a_port(
     extender: Extender, *, certificates: Certificates | None = None, max_body: int = MAX_BODY

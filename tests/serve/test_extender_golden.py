@@ -1,5 +1,6 @@
 """The golden numbers by HTTP: nodes by name and as they are, and keys in either case."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,6 @@ from longshore.engine import Done, Gone, Succeeded
 from longshore.framework.effects import GetObject
 from longshore.testing import NodeBuilder, node, pod
 
-Ask = Callable[[str, Pod], Any]
 SINGLE = golden()["safe_single_resource"]
 CLUSTER = golden()["safe_cluster"]
 ANNOTATIONS = ("mean-free-cpu", "std-free-cpu", "forcasted-free-cpu")
@@ -32,7 +32,11 @@ def case(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 
 def asked(
-    made: Made, way: str, case: Callable[[str], str], nodes: Sequence[Node], questions: Sequence[tuple[str, Pod]]
+    made: Made,
+    way: str,
+    case: Callable[[str], str],
+    nodes: Sequence[Node],
+    questions: Sequence[tuple[str, Pod]],
 ) -> list[Any]:
     """What the extender answers to each verb and pod in turn."""
     if way == "names":
@@ -120,16 +124,16 @@ def test_pigeon(scenario: Mapping[str, Any], way: str, case: Callable[[str], str
 @pytest.mark.parametrize("vector", golden()["kuberl_ewma_failures"], ids=lambda each: each["failures"])
 def test_rewards_after_failures_in_a_row(vector: Mapping[str, Any], way: str) -> None:
     made = make("reward")
-    engine = made.engine
-    for request in engine.advance(now=1.0, max_cycles=0):
+    engine, now = made.engine, time.monotonic()
+    for request in engine.advance(now=now, max_cycles=0):
         nothing = Gone() if isinstance(request.effect, GetObject) else Succeeded()
-        engine.receive(Done(request.id, nothing), now=1.0)
+        engine.receive(Done(request.id, nothing), now=now)
     for number in range(vector["failures"]):
         web = pod(f"web-{number}").labels(podtype="D")
         begun = PodRun(web.metadata, PodRunSpec("bad"), PodRunStatus("Running"))
         ended = PodRun(web.metadata, PodRunSpec("bad"), PodRunStatus("Failed"))
-        engine.receive(Change(None, begun), now=1.0)
-        engine.receive(Change(begun, ended), now=1.0)
+        engine.receive(Change(None, begun), now=now)
+        engine.receive(Change(begun, ended), now=now)
     nodes = [node("bad"), node("good")]
     question = ("priorities/rl-priority", pod("new").labels(podtype="D"))
     [scores] = asked(made, way, str, nodes, [question])

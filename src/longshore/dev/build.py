@@ -41,6 +41,7 @@ _STAGE_FOLDERS = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 # A first build takes 5 GiB of Go's own caches (sources and compiled packages) and half a GiB of ours.
 _FIRST_BUILD_SPACE = 6 * GIB
 _REBUILD_SPACE = 1 * GIB
+# Likewise 1.6 GiB, some of which the control plane needs as well.
 _PROMETHEUS_SPACE = 2 * GIB
 
 

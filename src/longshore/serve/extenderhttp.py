@@ -50,13 +50,15 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.since = time.monotonic()
         self.receiving = False
+        # Bytes of a head that has not ended.
+        self._head = 0
         self._begin()
 
     def _begin(self) -> None:
         self._url = b""
         self._body: list[bytes] = []
-        self._size = self._head = 0
-        self._too_large = self._continues = False
+        self._size = 0
+        self._too_large = self._continues = self._headed = False
 
     def close(self) -> None:
         if self._transport is not None:
@@ -89,8 +91,11 @@ class _Connection(asyncio.Protocol):
             # Another protocol was offered; the request itself has been answered.
             self.close()
         except httptools.HttpParserError as error:
-            if not self._transport.is_closing():
-                self._give_up(400, f"not an HTTP request: {error}")
+            self._give_up(400, f"not an HTTP request: {error}")
+        # The parser keeps a head for as long as it does not end.
+        self._head = 0 if self._headed or not self.receiving else self._head + len(data)
+        if self._head > _MAX_HEAD:
+            self._give_up(431, f"the head of the request is larger than {_MAX_HEAD} bytes")
 
     # What the parser calls.
 
@@ -100,10 +105,8 @@ class _Connection(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._url += url
-        self._count_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_head(len(name) + len(value))
         name = name.lower()
         if name == b"content-length":
             self._too_large = int(value) > self._max_body
@@ -111,6 +114,7 @@ class _Connection(asyncio.Protocol):
             self._continues = value.lower() == b"100-continue"
 
     def on_headers_complete(self) -> None:
+        self._headed = True
         if not self._continues or self._transport is None or self._transport.is_closing():
             return
         if self._too_large:
@@ -140,11 +144,6 @@ class _Connection(asyncio.Protocol):
         reply = self._answer(method, path, body)
         self._send(reply, keep=self._parser.should_keep_alive(), bare=method == "HEAD")
         self._begin()
-
-    def _count_head(self, size: int) -> None:
-        self._head += size
-        if self._head > _MAX_HEAD:
-            self._give_up(431, f"the head of the request is larger than {_MAX_HEAD} bytes")
 
     @property
     def _limit(self) -> str:

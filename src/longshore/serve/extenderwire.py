@@ -88,15 +88,16 @@ def read_victims(body: bytes) -> Mapping[str, Victims]:
     said = _folded(body)
     for key in (*_META_VICTIMS, *_VICTIMS):
         if said.get(key, _NULL) != _NULL:
-            by_node = _read(msgspec.json.Decoder(dict[str, msgspec.Raw | None]), said[key])
-            found = {node: _victims_of(bytes(raw)) for node, raw in by_node.items() if raw is not None}
+            by_node = {node: bytes(raw) for node, raw in _read(_message, said[key]).items()}
+            found = {node: _victims_of(raw) for node, raw in by_node.items() if raw != _NULL}
             return {node: victims for node, victims in found.items() if victims.pods}
     raise Malformed("there are neither NodeNameToVictims nor NodeNameToMetaVictims in it")
 
 
 def _victims_of(raw: bytes) -> Victims:
     said = _folded(raw)
-    pods = _read(msgspec.json.Decoder(tuple[msgspec.Raw, ...] | None), said.get("pods", _NULL)) or ()
+    named = said.get("pods", _NULL)
+    pods = () if named == _NULL else _read(_items, named)
     violations = _read(msgspec.json.Decoder(int | None), said.get("numpdbviolations", _NULL)) or 0
     return Victims(tuple({"UID": _uid(bytes(pod))} for pod in pods), violations)
 

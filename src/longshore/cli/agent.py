@@ -1,0 +1,156 @@
+"""`longshore agent`: which agents there are, and the skeleton of a new one."""
+
+import importlib.util
+import json
+import keyword
+import re
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longshore.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+# It becomes the name of a ConfigMap and of environment variables, with something appended.
+_LONGEST = 40
+# What each file of the skeleton is called beside the agent.
+_FILES = {
+    "agent.py.txt": "{module}.py",
+    "test_agent.py.txt": "test_{module}.py",
+    "extender.yaml.txt": "extender.{name}.yaml",
+    "agent.md.txt": "{name}.md",
+}
+
+
+@click.group("agent", epilog="Example: longshore agent new calm")
+def command() -> None:
+    """Show agents, or write the skeleton of a new one.
+
+    An agent is a plugin that `longshore extender` can serve to a stock kube-scheduler.
+    """
+
+
+@command.command("new", epilog="Example: longshore agent new calm && python -m pytest calm")
+@click.argument("name")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where its files go.  [default: a folder of its name, here]",
+)
+def new(*, name: str, folder: Path | None) -> None:
+    """Write the skeleton of an agent.
+
+    A plugin with a filter and a score, its test, which passes as written, a manifest that runs it beside
+    kube-scheduler, and a page about it. Nothing that exists is overwritten.
+    """
+    from longshore.errors import UserError
+
+    module, plugin = name.replace("-", "_"), "".join(map(str.capitalize, name.split("-")))
+    if problem := _problem(name, module, plugin):
+        raise click.BadParameter(problem, param_hint="NAME")
+    folder = Path(name) if folder is None else folder
+    words = {
+        "__NAME__": name,
+        "__MODULE__": module,
+        "__CLASS__": plugin,
+        "__VARIABLE__": module.upper(),
+        "__FOLDER__": str(folder) if folder.is_absolute() else f"./{folder}",
+    }
+    pattern = re.compile("|".join(words))
+    files = {
+        folder / file.format(name=name, module=module): pattern.sub(
+            lambda match: words[match[0]], _skeleton(template)
+        )
+        for template, file in _FILES.items()
+    }
+    if there := [str(file) for file in files if file.exists()]:
+        raise UserError(f"{there[0]} exists already: choose another name, or another --folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(text)
+    except OSError as error:
+        raise UserError(f"cannot write {error.filename or folder}: {error.strerror}") from error
+    for file in files:
+        click.echo(f"wrote {file}")
+    click.echo(f"next: python -m pytest {folder}")
+
+
+@command.command("list", epilog="Example: longshore agent list")
+@options.output
+def show(*, output: str) -> None:
+    """Show the agents of all installed packages, with their verbs.
+
+    An entry of kube-scheduler's extenders says predicates/VERB to filter and priorities/VERB to score. An
+    agent that cannot be imported is shown with the reason.
+    """
+    found = list(_agents())
+    if output == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+
+    rows = [("agent", "verb", "answers", "plugin")]
+    for agent in found:
+        for place, each in enumerate(agent["plugins"]):
+            name = "" if place else agent["agent"]
+            rows.append((name, each["verb"], ", ".join(each["answers"]), each["plugin"]))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+    for agent in found:
+        if problem := agent.get("problem"):
+            click.echo(f"warning: agent {agent['agent']} cannot be used: {problem}", err=True)
+
+
+def _problem(name: str, module: str, plugin: str) -> str:
+    """Why an agent cannot have this name, if it cannot."""
+    from importlib.metadata import entry_points
+
+    from longshore.agents.choosing import ALL, known_agents
+    from longshore.framework.configuration.plugins import DEFAULT_PLUGINS
+    from longshore.framework.registry import GROUP
+
+    if len(name) > _LONGEST or not _NAME.fullmatch(name):
+        return (
+            f"{name!r} is no name for an agent: it needs to be small letters, digits and dashes that begin "
+            f"with a letter, at most {_LONGEST} of them"
+        )
+    if name == ALL or name in known_agents():
+        return f"{name!r} is the name of agents that are installed: choose another"
+    taken = {point.name for point in entry_points(group=GROUP)}
+    if plugin in taken | DEFAULT_PLUGINS.keys():
+        return f"its plugin would be called {plugin}, as another one is: choose another name"
+    spec = None if keyword.iskeyword(module) else importlib.util.find_spec(module)
+    if keyword.iskeyword(module) or (spec is not None and spec.origin is not None):
+        return f"{module} means something else to Python: choose another name"
+    return ""
+
+
+def _skeleton(template: str) -> str:
+    return (resources.files("longshore.agents") / "skeleton" / template).read_text(encoding="utf-8")
+
+
+def _agents() -> "Iterator[dict[str, Any]]":
+    """Each with its plugins, or with the problem that it has."""
+    from longshore.agents.choosing import choose, known_agents, verbs
+    from longshore.errors import UserError
+
+    for name in known_agents():
+        problems: list[str] = []
+        try:
+            [agent] = choose([name], tell=lambda _, problem: problems.append(problem))  # noqa: B023
+            plugins = [
+                {"plugin": each.name, "verb": each.thing.verb, "answers": [*verbs(each)]}
+                for each in agent.plugins
+            ]
+            yield {"agent": name, "plugins": plugins}
+        except UserError as error:
+            yield {"agent": name, "plugins": [], "problem": problems[0] if problems else str(error)}

@@ -1,0 +1,141 @@
+"""What an extender answers to a kube-scheduler: filters and priorities."""
+
+import time
+
+from tests.serve.extendernodes import CALM, FILTER, FULL, PRIORITIES, RISK, WEB, with_free
+from tests.serve.extenders import (
+    Made,
+    about_names,
+    about_nodes,
+    by_host,
+    make,
+)
+
+from longshore.api import Change
+from longshore.serve.extender import UNKNOWN_NODE
+from longshore.testing import node, pod
+
+
+def test_a_node_that_is_refused_is_named_with_its_reason_where_preemption_cannot_help(safe: Made) -> None:
+    assert safe.post(FILTER, about_names(WEB, ["calm", "full"])) == (
+        200,
+        {
+            "Nodes": None,
+            "NodeNames": ["calm"],
+            "FailedNodes": {},
+            "FailedAndUnresolvableNodes": {"full": RISK},
+            "Error": "",
+        },
+    )
+
+
+def test_a_refusal_that_evicting_pods_may_cure_is_among_the_failed_nodes(file: str) -> None:
+    made = make(file)
+    made.put(node("small").allocatable(cpu="2"), CALM)
+    _, answer = made.post("predicates/mild", about_names(WEB, ["small", "calm"]))
+    assert (answer["FailedNodes"], answer["FailedAndUnresolvableNodes"]) == (
+        {"small": "node(s) were too hot"},
+        {},
+    )
+
+
+def test_nodes_that_pass_come_back_as_they_were_sent(safe: Made) -> None:
+    said = about_nodes(WEB, [FULL, CALM])
+    said["Nodes"]["items"][1]["spec"] = {"podCIDR": "10.0.0.0/24", "neverHeardOf": [1, {"x": None}]}
+    _, answer = safe.post(FILTER, said)
+    assert answer["Nodes"]["items"] == [said["Nodes"]["items"][1]]
+    assert (answer["NodeNames"], answer["FailedAndUnresolvableNodes"]) == (None, {"full": RISK})
+
+
+def test_an_unknown_node_fails_with_a_reason_and_is_never_echoed(safe: Made) -> None:
+    _, answer = safe.post(FILTER, about_names(WEB, ["calm", "who"]))
+    assert answer["NodeNames"] == ["calm"]
+    assert answer["FailedAndUnresolvableNodes"] == {"who": UNKNOWN_NODE}
+
+
+def test_a_node_that_is_gone_is_unknown(safe: Made) -> None:
+    safe.post(FILTER, about_names(WEB, ["calm"]))
+    safe.engine.receive(Change(CALM, None), now=time.monotonic())
+    _, answer = safe.post(FILTER, about_names(WEB, ["calm"]))
+    assert answer["NodeNames"] == []
+
+
+def test_pods_that_came_since_the_measurement_count(safe: Made) -> None:
+    timed = CALM.annotations(**{"longshore.io/measured-at": "2026-01-01T00:00:00Z"})
+    safe.put(timed, *(pod(f"new-{n}").requests(cpu="500m").on("calm") for n in range(3)))
+    _, answer = safe.post(FILTER, about_names(WEB, ["calm"]))
+    assert answer["FailedAndUnresolvableNodes"] == {"calm": RISK}
+
+
+def test_an_annotation_that_changes_counts_at_once(safe: Made) -> None:
+    assert safe.post(FILTER, about_names(WEB, ["calm"]))[1]["NodeNames"] == ["calm"]
+    safe.put(with_free("calm", 100))
+    assert safe.post(FILTER, about_names(WEB, ["calm"]))[1]["NodeNames"] == []
+
+
+def test_a_node_that_is_sent_again_with_another_load_is_judged_by_it(safe: Made) -> None:
+    safe.post(FILTER, about_nodes(WEB, [CALM]))
+    _, answer = safe.post(FILTER, about_nodes(WEB, [with_free("calm", 100)]))
+    assert answer["Nodes"]["items"] == []
+
+
+def test_a_filter_that_answers_node_by_node(file: str) -> None:
+    made = make(file)
+    made.put(CALM, FULL)
+    _, answer = made.post("predicates/plain", about_names(WEB, ["calm", "full"]))
+    assert (answer["NodeNames"], answer["FailedNodes"]) == (["calm"], {"full": "not this one"})
+
+
+def test_a_pod_that_is_refused_altogether_is_refused_on_every_node(file: str) -> None:
+    made = make(file)
+    made.put(CALM, FULL)
+    _, answer = made.post("predicates/only-calm", about_names(WEB, ["calm", "full"]))
+    assert answer["FailedAndUnresolvableNodes"] == dict.fromkeys(
+        ["calm", "full"], "the pod has no label keep"
+    )
+
+
+def test_a_filter_that_narrows_the_nodes_down(file: str) -> None:
+    made = make(file)
+    made.put(CALM, FULL)
+    _, answer = made.post("predicates/only-calm", about_names(WEB.labels(keep="yes"), ["calm", "full"]))
+    assert answer["NodeNames"] == ["calm"]
+    assert list(answer["FailedAndUnresolvableNodes"]) == ["full"]
+
+
+# Priorities.
+
+
+def test_a_node_that_the_filter_would_refuse_has_its_score_all_the_same(safe: Made) -> None:
+    safe.post(FILTER, about_names(WEB, ["calm", "full"]))
+    assert by_host(safe.post(PRIORITIES, about_names(WEB, ["full", "calm"]))[1]) == {"full": 0, "calm": 9}
+
+
+def test_priorities_are_in_the_order_of_the_request_and_leave_unknown_nodes_out(safe: Made) -> None:
+    _, answer = safe.post(PRIORITIES, about_names(WEB, ["full", "who", "calm"]))
+    assert [each["Host"] for each in answer] == ["full", "calm"]
+
+
+def test_no_nodes_have_no_priorities(safe: Made) -> None:
+    assert safe.post(PRIORITIES, about_names(WEB, [])) == (200, [])
+
+
+def test_an_agent_that_looks_at_the_nodes_together_sees_those_asked_about_alone(file: str) -> None:
+    made = make(file)
+    made.put(*(with_free(f"n{i}", 2000) for i in range(60)))
+    _, answer = made.post("priorities/counts", about_names(WEB, [f"n{i}" for i in range(30)]))
+    assert set(by_host(answer).values()) == {3}
+
+
+def test_scores_in_between_are_rounded(file: str) -> None:
+    made = make(file)
+    made.put(CALM, FULL)
+    _, answer = made.post("priorities/plain", about_names(WEB, ["calm", "full"]))
+    assert by_host(answer) == {"calm": 10, "full": 4}
+
+
+def test_nodes_that_were_sent_before_do_not_count(file: str) -> None:
+    made = make(file)
+    made.post("priorities/counts", about_nodes(WEB, [with_free(f"n{i}", 2000) for i in range(50)]))
+    _, answer = made.post("priorities/counts", about_nodes(WEB, [CALM]))
+    assert by_host(answer) == {"calm": 0}

@@ -1,0 +1,130 @@
+"""Which agents an extender serves, and what it tells of its work."""
+
+import time
+from pathlib import Path
+
+import pytest
+from tests.serve.extendernodes import CALM, FILTER, PRIORITIES, WEB, with_free
+from tests.serve.extenders import (
+    Made,
+    about_names,
+    about_nodes,
+    by_host,
+    make,
+)
+
+from longshore.errors import UserError
+
+
+def test_only_what_was_chosen_has_routes() -> None:
+    made = make("congestion")
+    assert made.post("priorities/safe-balance", about_names(WEB, []))[0] == 404
+    assert made.post("priorities/congestion", about_names(WEB, []))[0] == 200
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("x = 1\ndef f(:\n")
+    made = make("congestion", str(broken))
+    assert [(name, problem.partition(": ")[0]) for name, problem in made.told] == [
+        (str(broken), f"{broken}:2")
+    ]
+
+
+def test_a_plugin_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "picky.py"
+    file.write_text(
+        "class Picky:\n"
+        "    name, verb = 'Picky', 'picky'\n"
+        "    def __init__(self):\n"
+        "        raise ValueError('not today')\n"
+        "    def score(self, state, pod, nodes):\n"
+        "        return 0\n"
+    )
+    made = make("congestion", str(file))
+    assert made.told == [("Picky", f"{file}:1: Picky cannot be made: ValueError: not today")]
+    assert made.post("priorities/picky", about_names(WEB, []))[0] == 404
+
+
+def test_if_no_agent_is_left_that_is_told(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("import nowhere_to_be_found\n")
+    with pytest.raises(UserError, match=r"no agent is left to serve: .*broken\.py:1: ModuleNotFoundError"):
+        make(str(broken))
+
+
+def test_two_agents_cannot_have_the_same_verb(file: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(
+        "class Other:\n    name, verb = 'Other', 'mild'\n    def filter(self, *_):\n        return ()\n"
+    )
+    with pytest.raises(UserError, match=r"other\.py:1: predicates/mild is taken: .*mine\.py:\d+ has it too"):
+        make(file, str(other))
+
+
+def test_one_verb_may_have_a_filter_here_and_a_score_there(file: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(
+        "class Other:\n    name, verb = 'Other', 'mild'\n    def score(self, *_):\n        return 70\n"
+    )
+    made = make(file, str(other))
+    made.put(CALM)
+    assert by_host(made.post("priorities/mild", about_names(WEB, ["calm"]))[1]) == {"calm": 7}
+
+
+def test_an_agent_that_there_is_not_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(UserError, match="there is no agent 'saef': choose among congestion, foo"):
+        make("saef")
+
+
+def test_a_file_without_agents_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "plain.py"
+    file.write_text("class Plain:\n    name = 'Plain'\n    def score(self, *_):\n        return 0\n")
+    with pytest.raises(UserError, match="no agent in it: an agent is a plugin class with a verb"):
+        make(str(file))
+
+
+def test_the_environment_sets_what_arguments_do_not() -> None:
+    vector_b = with_free("b", 1000)
+    lenient = make("safe", environ={"SAFEUTILIZATION": "100"})
+    assert by_host(lenient.post(PRIORITIES, about_nodes(WEB, [vector_b]))[1]) == {"b": 10}
+    overruled = make(
+        "safe", environ={"SAFEUTILIZATION": "100"}, arguments={"SafeOverload": {"utilization": 90}}
+    )
+    assert by_host(overruled.post(PRIORITIES, about_nodes(WEB, [vector_b]))[1]) == {"b": 0}
+
+
+def test_arguments_of_an_agent_that_was_not_chosen_are_told() -> None:
+    with pytest.raises(UserError, match="arguments of SafeOverload: chosen are the plugins Congestion"):
+        make("congestion", arguments={"SafeOverload": {}})
+
+
+def test_wrong_arguments_stop_the_start() -> None:
+    with pytest.raises(UserError, match="SafeOverload"):
+        make("safe", arguments={"SafeOverload": {"utilisation": 90}})
+
+
+def test_metrics_count_requests_and_nodes(safe: Made) -> None:
+    safe.post(FILTER, about_names(WEB, ["calm", "full"]))
+    safe.post(FILTER, b"{")
+    safe.post("predicates/../../etc", b"{")
+    text = safe.extender.answer("GET", "/metrics", b"").body.decode()
+    lines = set(text.splitlines())
+    assert f'longshore_extender_requests_total{{code="200",verb="{FILTER}"}} 1.0' in lines
+    assert f'longshore_extender_requests_total{{code="400",verb="{FILTER}"}} 1.0' in lines
+    assert 'longshore_extender_requests_total{code="404",verb="other"} 1.0' in lines
+    assert f'longshore_extender_nodes_asked_total{{verb="{FILTER}"}} 2.0' in lines
+    assert f'longshore_extender_nodes_answered_total{{verb="{FILTER}"}} 1.0' in lines
+    assert 'longshore_measured_nodes{measure="cpu/mean"} 2.0' in lines
+
+
+def test_metrics_tell_how_old_measurements_are(safe: Made) -> None:
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 100))
+    safe.put(CALM.annotations(**{"longshore.io/measured-at": then}))
+    text = safe.extender.answer("GET", "/metrics", b"").body.decode()
+    [age] = [
+        float(line.split()[-1])
+        for line in text.splitlines()
+        if line.startswith('longshore_measurement_age_seconds{measure="cpu/mean",which="oldest"}')
+    ]
+    assert 99 <= age <= 130

@@ -1,0 +1,192 @@
+"""The HTTP of an extender, byte by byte, and its TLS."""
+
+import http.client
+import json
+import shutil
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+from tests.serve.extendernodes import FILTER, WEB
+from tests.serve.extenders import LOOPBACK, Made, about_names, on_a_port, request
+
+from longshore.dev.certificates import Authority
+from longshore.errors import UserError
+from longshore.serve.extenderhttp import listening
+from longshore.serve.extendertls import Certificates, TLSFiles
+
+BODY = json.dumps(about_names(WEB, ["calm"])).encode()
+HEAD = f"POST /scheduler/{FILTER} HTTP/1.1\r\nHost: x\r\n".encode()
+WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+
+
+def exchange(port: int, *parts: bytes, answers: int = 1) -> list[tuple[int, bytes]]:
+    """What comes back for these bytes, sent one after the other on one connection."""
+    found = []
+    with socket.create_connection((LOOPBACK, port), timeout=10) as connection:
+        for part in parts:
+            connection.sendall(part)
+        with connection.makefile("rb") as stream:
+            for _ in range(answers):
+                status = int(stream.readline().split()[1])
+                length = 0
+                while line := stream.readline().strip():
+                    name, _, value = line.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                found.append((status, stream.read(length)))
+    return found
+
+
+def names(body: bytes) -> list[str]:
+    found: list[str] = json.loads(body)["NodeNames"]
+    return found
+
+
+def test_a_connection_is_kept_for_the_next_request(safe: Made) -> None:
+    with on_a_port(safe.extender) as port:
+        connection = http.client.HTTPConnection(LOOPBACK, port, timeout=10)
+        for _ in range(3):
+            connection.request("POST", f"/scheduler/{FILTER}", BODY)
+            assert names(connection.getresponse().read()) == ["calm"]
+            kept = connection.sock
+            assert kept is not None
+        connection.close()
+
+
+def test_requests_that_do_not_wait_are_answered_in_their_order(safe: Made) -> None:
+    version = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+    with on_a_port(safe.extender) as port:
+        answers = exchange(port, WHOLE + version + WHOLE, answers=3)
+    assert [status for status, _ in answers] == [200, 200, 200]
+    assert names(answers[0][1]) == names(answers[2][1]) == ["calm"]
+
+
+def test_a_request_that_comes_byte_by_byte(safe: Made) -> None:
+    with on_a_port(safe.extender) as port:
+        [(status, body)] = exchange(port, *(bytes([byte]) for byte in WHOLE))
+    assert (status, names(body)) == (200, ["calm"])
+
+
+def test_a_body_in_chunks(safe: Made) -> None:
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (BODY[:10], BODY[10:])) + b"0\r\n\r\n"
+    with on_a_port(safe.extender) as port:
+        [(status, body)] = exchange(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+    assert (status, names(body)) == (200, ["calm"])
+
+
+def test_who_asks_first_is_told_to_go_on(safe: Made) -> None:
+    head = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+    with on_a_port(safe.extender) as port:
+        answers = exchange(port, head, BODY, answers=2)
+    assert [status for status, _ in answers] == [100, 200]
+
+
+def test_a_request_that_is_too_large(safe: Made) -> None:
+    with on_a_port(safe.extender, max_body=1000) as port:
+        status, body, headers = request(port, "POST", f"/scheduler/{FILTER}", b" " * 1001)
+        assert (status, headers["connection"]) == (413, "close")
+        assert "larger than 1000 bytes" in json.loads(body)["Error"]
+        assert request(port, "GET", "/version")[0] == 200
+
+
+def test_chunks_that_become_too_large(safe: Made) -> None:
+    chunks = b"258\r\n" + b" " * 600 + b"\r\n"
+    with on_a_port(safe.extender, max_body=1000) as port:
+        [(status, _)] = exchange(
+            port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks * 2 + b"0\r\n\r\n"
+        )
+    assert status == 413
+
+
+def test_a_head_without_end(safe: Made) -> None:
+    with on_a_port(safe.extender) as port:
+        [(status, _)] = exchange(port, HEAD + b"X: y\r\n" * 20_000)
+    assert status == 431
+
+
+@pytest.mark.parametrize("said", [b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"])
+def test_what_is_not_http(safe: Made, said: bytes) -> None:
+    with on_a_port(safe.extender) as port:
+        assert [status for status, _ in exchange(port, said)] == [400]
+        assert request(port, "GET", "/version")[0] == 200
+
+
+def test_who_wants_the_head_alone_gets_no_body(safe: Made) -> None:
+    with on_a_port(safe.extender) as port:
+        status, body, headers = request(port, "HEAD", "/version")
+    assert (status, body, headers["content-length"]) == (200, b"", "5")
+
+
+async def test_a_port_in_use_is_one_clear_line(safe: Made) -> None:
+    words = "Address already in use; choose another with --port or HTTP_PORT"
+    with on_a_port(safe.extender) as port, pytest.raises(UserError, match=words):
+        async with listening(safe.extender.answer, port=port, address=LOOPBACK):
+            pass
+
+
+# TLS.
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Authority:
+    folder = tmp_path / "ours"
+    folder.mkdir()
+    return Authority(folder)
+
+
+def certificates(authority: Authority, *, client_ca: Path | None = None) -> Certificates:
+    pair = authority.server("extender", hosts=["localhost"], addresses=[LOOPBACK])
+    return Certificates(TLSFiles(pair.public, pair.private, client_ca))
+
+
+def version(port: int, trust: ssl.SSLContext) -> int:
+    connection = http.client.HTTPSConnection(LOOPBACK, port, timeout=10, context=trust)
+    try:
+        connection.request("GET", "/version")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_by_tls(safe: Made, ours: Authority) -> None:
+    with on_a_port(safe.extender, certificates=certificates(ours)) as port:
+        assert version(port, ssl.create_default_context(cafile=ours.file)) == 200
+
+
+def test_only_callers_with_a_certificate_are_heard(safe: Made, ours: Authority) -> None:
+    shown = ours.client("scheduler", user="scheduler")
+    trust = ssl.create_default_context(cafile=ours.file)
+    with on_a_port(safe.extender, certificates=certificates(ours, client_ca=ours.file)) as port:
+        with pytest.raises(OSError, match=r"certificate required|reset|closed"):
+            version(port, trust)
+        trust.load_cert_chain(shown.public, shown.private)
+        assert version(port, trust) == 200
+
+
+def test_a_renewed_certificate_is_taken_up(safe: Made, ours: Authority, tmp_path: Path) -> None:
+    (tmp_path / "next").mkdir()
+    after = Authority(tmp_path / "next")
+    serving = certificates(ours)
+    with on_a_port(safe.extender, certificates=serving) as port:
+        new = after.server("extender", hosts=["localhost"], addresses=[LOOPBACK])
+        old = ours.file.parent
+        for path in (new.public, new.private):
+            shutil.copy(path, old / path.name)
+        serving.renew()
+        assert version(port, ssl.create_default_context(cafile=after.file)) == 200
+
+
+def test_a_certificate_that_cannot_be_used_is_not_taken_up(safe: Made, ours: Authority) -> None:
+    serving = certificates(ours)
+    with on_a_port(safe.extender, certificates=serving) as port:
+        (ours.file.parent / "extender.crt").write_text("half of a fi")
+        serving.renew()
+        assert version(port, ssl.create_default_context(cafile=ours.file)) == 200
+
+
+def test_an_authority_that_is_none_is_one_clear_line(ours: Authority, tmp_path: Path) -> None:
+    wrong = tmp_path / "ca.crt"
+    wrong.write_text("no certificate")
+    with pytest.raises(UserError, match=f"cannot verify callers: {wrong}"):
+        certificates(ours, client_ca=wrong)
