@@ -127,7 +127,7 @@ def test_a_cluster_is_read_once_however_often_it_is_asked_for(
 def test_each_reader_reads_its_own_annotations_alone() -> None:
     cluster = cluster_of(annotated(mean_free_cpu="1500", congestion_factor="5", requested_cpu="100"))
     read_congestion(cluster)
-    assert cluster.measures.names == ["congestion"]
+    assert cluster.measures.names == ["congestion/annotated"]
     read_requested(cluster)
     assert np.isnan(measured(cluster, "cpu/mean"))
     assert measured(cluster, requested_measure("cpu")) == 100

@@ -48,6 +48,15 @@ def test_a_node_without_a_factor_follows_the_policy(missing: str, score: int) ->
     assert scores(made(Congestion, cluster, missing=missing), WEB, cluster) == {"bare": score, "free": 100}
 
 
+def test_what_a_provider_measures_counts_before_the_annotation_and_is_not_undone_by_its_absence() -> None:
+    cluster = cluster_of(congested("n1", "50"), congested("n2", None))
+    agent = made(Congestion, cluster)
+    cluster.measures.put({"congestion": {"n1": (20.0, 0.0), "n2": (70.0, 0.0)}}, now=1.0)
+    assert scores(agent, WEB, cluster) == {"n1": 80, "n2": 30}
+    cluster.add_node(congested("n2", None).labels(zone="a"))
+    assert scores(agent, WEB, cluster) == {"n1": 80, "n2": 30}
+
+
 def test_a_change_of_the_annotation_counts_at_once() -> None:
     cluster = cluster_of(congested("n1", "50"))
     agent = made(Congestion, cluster)

@@ -30,6 +30,8 @@ FORECAST_FREE: Final = {
 # When the load was measured, in RFC 3339. Without it, the values never grow old.
 MEASURED_AT: Final = "longshore.io/measured-at"
 CONGESTION_FACTOR: Final = "congestion-factor"
+# Not `congestion`: that is what a provider measures, and a node without the annotation must not undo it.
+ANNOTATED_CONGESTION: Final = "congestion/annotated"
 # What the pods of the node ask for: cpu in thousandths, memory and storage in bytes.
 REQUESTED: Final = {
     "cpu": "requested-cpu",
@@ -54,7 +56,7 @@ def read_load(cluster: ClusterState) -> None:
 
 
 def read_congestion(cluster: ClusterState) -> None:
-    """Have `congestion` read from the nodes."""
+    """Have `ANNOTATED_CONGESTION` read from the nodes."""
     cluster.measures.read_nodes(congestion)
 
 
@@ -94,7 +96,7 @@ def congestion(node: Node) -> dict[str, Measured]:
     text = node.metadata.annotations.get(CONGESTION_FACTOR, "")
     # Numbers may have any number of digits, and an infinite one would be none.
     factor = min(float(text), sys.float_info.max) if _WHOLE_NUMBER.fullmatch(text) else _UNKNOWN
-    return {"congestion": (factor, _UNKNOWN)}
+    return {ANNOTATED_CONGESTION: (factor, _UNKNOWN)}
 
 
 def requested(node: Node) -> dict[str, Measured]:

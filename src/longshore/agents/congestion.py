@@ -1,7 +1,7 @@
 """Congestion: pods go where the network, or whatever else someone watches, is least congested.
 
 Whoever watches it writes a whole number into the annotation `congestion-factor` of the node, from 0 for none
-to a maximum. Pods do not matter.
+to a maximum; or a provider measures `congestion`, which counts before the annotation. Pods do not matter.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from longshore.agents.annotations import read_congestion
+from longshore.agents.annotations import ANNOTATED_CONGESTION, read_congestion
 from longshore.agents.arguments import arguments, whole_numbers
 from longshore.cluster import Nodes, PodInfo
 from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
@@ -36,7 +36,7 @@ class Congestion:
 
     name = "Congestion"
     verb = "congestion"
-    # The annotation is part of the node object.
+    # The annotation is part of the node object, and a measurement changes the node.
     scope = Scope.NODE
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
@@ -51,7 +51,9 @@ class Congestion:
         # Nodes of a cluster that was made for one question are read here.
         read_congestion(nodes.cluster)
         most = self._args.factor_max
-        factor = nodes.cluster.measures.value("congestion", nodes)
+        measured = nodes.cluster.measures.value("congestion", nodes)
+        annotated = nodes.cluster.measures.value(ANNOTATED_CONGESTION, nodes)
+        factor = np.where(np.isnan(measured), annotated, measured)
         share = np.minimum(np.maximum(factor, 0.0), most) / most
         share = np.where(np.isnan(factor), _SHARE_OF_UNKNOWN[self._args.missing], share)
         scores = np.floor(_TENS * (1 - share) + 0.5).astype(np.int64) * (MAX_SCORE // _TENS)
