@@ -61,7 +61,7 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
         with session.beside(f"{scheduler} --metrics-port 0 --bind-address 127.0.0.1") as process:
             assert PAGE.follow(session, steps, after=after) == ""
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
     finally:
         session.run("longshore dev down || true")
 

@@ -39,7 +39,7 @@ def test_a_pod_that_someone_else_binds_while_it_waits(arena: Arena) -> None:
 def test_a_pod_that_someone_else_binds_at_the_same_time(arena: Arena, repetitions: Repetitions) -> None:
     """Whoever is first, the pod is bound once, and the room counts where it is."""
     for side in SIDES:
-        arena.become(sized("n1", "64"), sized("n2", "64"))
+        arena.become(sized("n1", "128"), sized("n2", "128"))
         for number in range(repetitions(full=100, short=20)):
             raced = pod(f"raced-{number}").requests(cpu="1")
             arena.add(raced.scheduler(f"{side}-default"))
@@ -49,7 +49,7 @@ def test_a_pod_that_someone_else_binds_at_the_same_time(arena: Arena, repetition
                 assert refused.status == 409
         pods = arena.api.listed(Pod, "fieldSelector=metadata.namespace%3Ddefault")
         on_n2 = [each for each in pods if each["spec"]["nodeName"] == "n2"]
-        left = 64 - len(on_n2)
+        left = 128 - len(on_n2)
         asked = pod("rest").node_selector(**{"kubernetes.io/hostname": "n2"})
         assert agree(arena, asked.requests(cpu=str(left))).kube.node == "n2"
         assert not agree(arena, asked.requests(cpu=f"{left}001m")).kube.node

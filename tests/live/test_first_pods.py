@@ -85,8 +85,8 @@ def test_clean_stop_releases_the_lease_and_the_next_takes_over(
     stopped = time.monotonic()
     create(plane, "default", manifest("three"))
     wait_until_running(plane, "default", 3)
-    # Three seconds for the lease, the rest for kubectl and KWOK.
-    assert time.monotonic() - stopped < 6
+    # Far below the 15 seconds of a lease that nobody gave back: the rest is for kubectl and KWOK.
+    assert time.monotonic() - stopped < 12
 
 
 def test_api_server_restarted_while_pods_are_scheduled(

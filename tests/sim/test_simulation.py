@@ -5,7 +5,7 @@ import random
 import pytest
 
 from longshore.api import Change, Node, Pod
-from longshore.engine import Done, Engine, Event
+from longshore.engine import Engine, Event
 from longshore.sim import Faults, Simulation
 from longshore.testing import PodBuilder, node, pod
 

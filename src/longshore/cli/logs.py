@@ -22,7 +22,7 @@ def configure(*, verbose: bool) -> None:
 
 
 def configure_level(name: str) -> str:
-    """Write logs from this level on, INFO if there is none of the name, whose case is free; gives its name."""
+    """Write logs from this level on, INFO if there is none of the name in any case; gives its name."""
     name = name.upper() if name.upper() in LEVELS else "INFO"
     _configure(LEVELS[name])
     return name
