@@ -139,3 +139,18 @@ def test_nodes_that_were_sent_before_do_not_count(file: str) -> None:
     made.post("priorities/counts", about_nodes(WEB, [with_free(f"n{i}", 2000) for i in range(50)]))
     _, answer = made.post("priorities/counts", about_nodes(WEB, [CALM]))
     assert by_host(answer) == {"calm": 0}
+
+
+def test_nodes_that_were_sent_once_do_not_stay_for_ever() -> None:
+    made = make("safe", cached=False)
+    for number in range(1200):
+        made.post(FILTER, about_nodes(WEB, [with_free(f"n{number}", 2000)]))
+    assert made.extender._sent.cluster.node_count < 1100
+
+
+def test_a_small_request_after_a_large_one_forgets_nothing() -> None:
+    made = make("safe", cached=False)
+    many = [with_free(f"n{number}", 2000) for number in range(1200)]
+    made.post(FILTER, about_nodes(WEB, many))
+    made.post(PRIORITIES, about_nodes(WEB, many[:2]))
+    assert made.extender._sent.cluster.node_count == 1200

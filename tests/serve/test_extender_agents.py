@@ -1,10 +1,12 @@
 """Which agents an extender serves, and what it tells of its work."""
 
 import time
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
-from tests.serve.extendernodes import CALM, FILTER, PRIORITIES, WEB, with_free
+from tests.serve.extendernodes import CALM, FILTER, PRIORITIES, RISK, WEB, with_free
 from tests.serve.extenders import (
     Made,
     about_names,
@@ -13,7 +15,11 @@ from tests.serve.extenders import (
     make,
 )
 
+from longshore.agents import choosing
+from longshore.agents.load import REASON_NO_MEASUREMENTS
+from longshore.engine import Measurements
 from longshore.errors import UserError
+from longshore.testing import NodeBuilder, node
 
 
 def test_only_what_was_chosen_has_routes() -> None:
@@ -29,6 +35,29 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> 
     assert [(name, problem.partition(": ")[0]) for name, problem in made.told] == [
         (str(broken), f"{broken}:2")
     ]
+
+
+def test_an_installed_agent_that_cannot_be_imported_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (
+        ("torn_pigeon", "x = 1\nclass Pigeon(\n"),
+        ("lost_pigeon", "\n\nimport nowhere_at_all\n"),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    points = [
+        EntryPoint("torn", "torn_pigeon", choosing.GROUP),
+        EntryPoint("lost", "lost_pigeon", choosing.GROUP),
+        EntryPoint("foo", "longshore.agents.foo", choosing.GROUP),
+    ]
+    monkeypatch.setattr(choosing, "entry_points", lambda *, group: EntryPoints(points).select(group=group))
+    made = make("all")
+    assert [(name, problem.partition(": ")[0]) for name, problem in made.told] == [
+        ("lost", f"{tmp_path}/lost_pigeon.py:3"),
+        ("torn", f"{tmp_path}/torn_pigeon.py:2"),
+    ]
+    assert made.post("priorities/foo", about_names(WEB, []))[0] == 200
 
 
 def test_a_plugin_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -128,3 +157,49 @@ def test_metrics_tell_how_old_measurements_are(safe: Made) -> None:
         if line.startswith('longshore_measurement_age_seconds{measure="cpu/mean",which="oldest"}')
     ]
     assert 99 <= age <= 130
+
+
+# Values that have grown old.
+
+
+def measured_ago(seconds: float) -> NodeBuilder:
+    """A full node, as it was then."""
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds))
+    return with_free("full", 1000).annotations(**{"longshore.io/measured-at": then})
+
+
+@pytest.mark.parametrize(
+    ("missing", "left", "score"), [("FailOpen", True, 5), ("FailClosed", False, 0), ("Neutral", True, 0)]
+)
+@pytest.mark.parametrize("about", [about_nodes, about_names])
+def test_values_that_are_too_old_count_by_the_policy(
+    missing: str, left: bool, score: int, about: Callable[..., dict[str, object]]
+) -> None:
+    made = make("safe", arguments={"SafeOverload": {"missing": missing}})
+    old = measured_ago(400)
+    made.engine.receive(Measurements(), now=time.monotonic())
+    made.put(old)
+    said = about(WEB, [old] if about is about_nodes else ["full"])
+    _, answer = made.post(FILTER, said)
+    refusals = answer["FailedAndUnresolvableNodes"]
+    assert refusals == ({} if left else {"full": REASON_NO_MEASUREMENTS})
+    assert by_host(made.post(PRIORITIES, said)[1]) == {"full": score}
+
+
+def test_nodes_that_are_sent_grow_old_while_nobody_sends_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = make("safe", cached=False, arguments={"SafeOverload": {"missing": "FailOpen"}})
+    fresh = measured_ago(0)
+    assert made.post(FILTER, about_nodes(WEB, [fresh]))[1]["Nodes"]["items"] == []
+    now = time.time()
+    monkeypatch.setattr("longshore.serve.extender.time.time", lambda: now + 400)
+    assert len(made.post(FILTER, about_nodes(WEB, [fresh]))[1]["Nodes"]["items"]) == 1
+
+
+def test_what_a_provider_measured_counts_for_nodes_that_are_sent() -> None:
+    made = make("safe")
+    bare = node("bare").allocatable(cpu="4")
+    made.extender.measured({"cpu/mean": {"bare": (3900.0, time.time())}, "cpu/std": {"bare": (100.0, 0.0)}})
+    _, answer = made.post(FILTER, about_nodes(WEB, [bare]))
+    assert answer["FailedAndUnresolvableNodes"] == {"bare": RISK}

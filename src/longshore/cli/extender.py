@@ -1,8 +1,10 @@
 """`longshore extender`: agents behind a stock kube-scheduler, by HTTP."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from longshore.serve.extendertls import Certificates
 
 _DEFAULT_PORT = 80
+_WRITES_AT_ONCE = 8
+_TICK = 1.0
 _RIGHTS = "deploy/extender/service-account.yaml"
 
 
@@ -147,7 +151,12 @@ async def _run(
         extender = assemble(served, cached=False, max_age=settings.max_age, trace=trace)
         async with listening(extender.answer, port=port, address=address, certificates=certificates) as taken:
             _tell(taken, served, certificates)
-            await stop.wait()
+            while not stop.is_set():
+                # Nothing happens by itself, but agents may ask for the time.
+                served.engine.receive(Measurements(), now=time.monotonic())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_TICK):
+                        await stop.wait()
         return
     try:
         connection = load(kubeconfig, context=context)
@@ -182,9 +191,6 @@ async def _run(
         async with listening(extender.answer, port=port, address=address, certificates=certificates) as taken:
             _tell(taken, served, certificates)
             await host.run(until=stop)
-
-
-_WRITES_AT_ONCE = 8
 
 
 def _tell(port: int, served: "Served", certificates: "Certificates | None") -> None:

@@ -70,16 +70,19 @@ class ExtenderHost:
 
     @property
     def hindrance(self) -> str:
-        """Why it does not know the cluster yet; nothing once it does."""
+        """Why it does not know yet what answers depend on; nothing once it does."""
         if self._ready:
             return ""
-        waiting = [str(each.resource) for each in self._reflectors if not each.synced.is_set()]
-        waiting += [str(each.reflector.resource) for each in self._custom if not each.settled]
-        if waiting:
+        if waiting := self._unlisted:
             return f"{' and '.join(waiting)} are still being listed"
-        self._ready = True
-        log.info("ready", nodes=self._engine.cluster.node_count, pods=self._engine.cluster.pod_count)
+        if any(getattr(each, "unready", False) for each in self._engine.controllers):
+            return "what agents have learnt is still being read"
         return ""
+
+    @property
+    def _unlisted(self) -> list[str]:
+        waiting = [str(each.resource) for each in self._reflectors if not each.synced.is_set()]
+        return waiting + [str(each.reflector.resource) for each in self._custom if not each.settled]
 
     async def run(self, *, until: asyncio.Event) -> None:
         """Follow the cluster until told to stop; then let what is under way end."""
@@ -94,7 +97,7 @@ class ExtenderHost:
             for task in done:
                 task.result()
             if self._ready:
-                self._perform_all(self._engine.finish(now=time.monotonic()))
+                await self._finish()
         finally:
             for task in (stopped, *tasks):
                 task.cancel()
@@ -104,8 +107,19 @@ class ExtenderHost:
     def _receive(self, event: Event) -> None:
         self._engine.receive(event, now=time.monotonic())
 
+    async def _finish(self) -> None:
+        """What controllers still want to have done is done, as far as it does not take too long."""
+        self._perform_all(self._engine.finish(now=time.monotonic()))
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                while self._performer.answers_due:  # noqa: ASYNC110 - an answer may lead to a further effect
+                    await asyncio.sleep(_SOON)
+        except TimeoutError:
+            log.warning("stopped with errands under way")
+
     def _done(self, event: Event) -> None:
         self._receive(event)
+        self._perform_all(self._engine.advance(now=time.monotonic(), max_cycles=0))
         self._wake.set()
 
     def _measured(self, measurements: Measurements) -> None:
@@ -116,8 +130,12 @@ class ExtenderHost:
         while True:
             self._wake.clear()
             now = time.monotonic()
-            if not self.hindrance:
+            if not self._unlisted:
                 self._perform_all(self._engine.advance(now=now, max_cycles=0))
+            if not self._ready and not self.hindrance:
+                self._ready = True
+                cluster = self._engine.cluster
+                log.info("ready", nodes=cluster.node_count, pods=cluster.pod_count)
             due = [at for each in self._engine.controllers if (at := each.deadline) is not None]
             wait = min(_TICK, max(_SOON, min(due, default=now + _TICK) - now))
             try:

@@ -31,7 +31,7 @@ _FINEST, _HALF = 10, 5
 _PRIORITIES = 11
 # Lists of nodes remembered: of the pods that are being scheduled.
 _LISTS = 16
-# Nodes that were sent once and not again are dropped when there are so many more of them than in a request.
+# Nodes that were sent once may never come again: there are this many more than twice those of a request.
 _SPARE = 1000
 
 
@@ -129,7 +129,13 @@ class View:
             left = attempt.feasible()[rows]
         elif slot.name not in attempt.state.skip_filter:
             return _asked_about(attempt, rows)
-        return Refused(left) if left.all() else Refused(left, _asked_about(attempt, rows[~left]).reasons)
+        if left.all():
+            return Refused(left)
+        others = rows[~left]
+        said = _asked_about(attempt, others)
+        # Of one node it may say otherwise than of many, by a rounding: no node goes without a word.
+        unsaid = ((Status(Code.UNSCHEDULABLE, (), slot.name), others[said.left]),) if said.left.any() else ()
+        return Refused(left, (*said.reasons, *unsaid))
 
     def score(self, profile: str, question: Question, rows: Ints) -> Ints:
         """Out of 100, in the order of the rows. Raises PluginFailure."""
@@ -177,6 +183,8 @@ class SentNodes(View):
         super().__init__(cluster, lru_cache(None)(lambda name: Chooser(self._profiles(name), cluster)))
         self._rows: dict[bytes, int] = {}
         self._sent: dict[int, bytes] = {}
+        # The nodes of the largest request.
+        self._most = 0
         # Whether there is someone that the measurements have not been told of.
         self._untold = False
 
@@ -186,7 +194,8 @@ class SentNodes(View):
 
     def put(self, nodes: Sequence[bytes], *, wall_time: float) -> Asked:
         """The rows of the nodes, which count as they are here. Raises Malformed."""
-        if len(self._sent) > len(nodes) + _SPARE:
+        self._most = max(self._most, len(nodes))
+        if len(self._sent) > 2 * self._most + _SPARE:
             self._begin()
         rows = [row if (row := self._rows.get(node)) is not None else self._put(node) for node in nodes]
         self.cluster.measures.put(self._values if self._untold else {}, now=wall_time)

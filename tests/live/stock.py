@@ -1,0 +1,242 @@
+"""Stock kube-schedulers with extenders of ours, on one cluster whose nodes say how loaded they are.
+
+All nodes are there before the first process starts, so that everybody knows them; a pod says by its affinity
+which of them are in play. Every kube-scheduler has a name of its own and the entries of one test.
+"""
+
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.compare.api import Api, Document, manifest, priority_classes, resource_of
+
+from longshore.api import Pod
+from longshore.dev import ControlPlane
+from longshore.dev.build import build
+from longshore.dev.component import Component
+from longshore.testing import NodeBuilder, PodBuilder, node, pod
+
+MANIFEST = Path(__file__).parents[2] / "deploy" / "extender" / "service-account.yaml"
+ACCOUNT = "extender-serviceaccount"
+HOSTNAME = "kubernetes.io/hostname"
+GI = 2**30
+_EXTENDER = re.compile(
+    r'"Extender scored node for pod" pod="([^"]+)" extender="[^"]*" node="([^"]+)" score=(-?\d+)'
+)
+_PLUGIN = re.compile(
+    r'"Plugin scored node for pod" pod="([^"]+)" plugin="([^"]+)" node="([^"]+)" score=(-?\d+)'
+)
+_FINAL = re.compile(r'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" score=(-?\d+)')
+
+T = TypeVar("T")
+
+
+def eventually(check: Callable[[], T | None], what: str, *, within: float = 30.0) -> T:
+    deadline = time.monotonic() + within
+    while not (found := check()):
+        assert time.monotonic() < deadline, f"not so after {within:g} s: {what}"
+        time.sleep(0.02)
+    return found
+
+
+def loaded(
+    name: str, cpu: tuple[int, int] | None = None, memory: tuple[float, float] | None = None
+) -> NodeBuilder:
+    """Of 8 cores and 16 GiB, with mean and deviation of what is free: in thousandths, and in GiB."""
+    said: dict[str, str] = {}
+    if cpu is not None:
+        said |= {"mean-free-cpu": str(cpu[0]), "std-free-cpu": str(cpu[1])}
+    if memory is not None:
+        said |= {"mean-free-memory": str(memory[0] * GI), "std-free-memory": str(memory[1] * GI)}
+    return node(name).allocatable(cpu="8", memory="16Gi").annotations(**said)
+
+
+def among(web: PodBuilder, *names: str) -> PodBuilder:
+    """Only these nodes are in play."""
+    return web.node_affinity(HOSTNAME, "In", *names)
+
+
+@dataclass
+class Fate:
+    """What became of a pod: its node, or what people were told instead."""
+
+    node: str
+    message: str = ""
+
+
+class Extender:
+    """`longshore extender` as its users run it, with the rights of its manifest alone."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self.process = process
+        self.log = log
+        self.port = 0
+
+    def line(self, event: str) -> Mapping[str, Any] | None:
+        assert self.process.poll() is None, self.log.read_text()
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.endswith("}")]
+        return next((line for line in lines if line["event"] == event), None)
+
+    def wait(self) -> None:
+        self.port = int(eventually(lambda: self.line("serving"), "it serves")["port"])
+        eventually(lambda: self.line("ready"), "it knows the cluster")
+
+    def post(self, verb: str, said: Document) -> Any:
+        url = f"http://127.0.0.1:{self.port}/scheduler/{verb}"
+        with urllib.request.urlopen(url, data=json.dumps(said).encode(), timeout=20) as answer:
+            return json.loads(answer.read())
+
+    def entry(self, agent: str, **more: Any) -> Document:
+        """A priority of the agent, by names of nodes."""
+        return entry(self.port, agent, **more)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+
+def entry(port: int, agent: str, *, filters: bool = False, **more: Any) -> Document:
+    verbs = {"prioritizeVerb": f"priorities/{agent}", "weight": 1}
+    if filters:
+        verbs["filterVerb"] = f"predicates/{agent}"
+    return {
+        "urlPrefix": f"http://127.0.0.1:{port}/scheduler",
+        "nodeCacheCapable": True,
+        **verbs,
+        **more,
+    }
+
+
+class Scheduler:
+    """One kube-scheduler that leaves scoring to its extenders, unless its profile says otherwise."""
+
+    def __init__(self, world: "World", name: str, component: Component) -> None:
+        self._world = world
+        self.name = name
+        self._component = component
+
+    def place(self, web: Pod, **spec: Any) -> Fate:
+        """What becomes of the pod at the first attempt; it stays."""
+        body = manifest(web)
+        body["spec"] |= {"schedulerName": self.name, **spec}
+        self._world.api.request("POST", resource_of(web).path(namespace="default"), body)
+        return eventually(lambda: self._fate(web), f"{self.name} decides about {web.metadata.name}")
+
+    def _fate(self, web: Pod) -> Fate | None:
+        self._component.require_running()
+        found = self._world.api.get(web)
+        if where := found["spec"].get("nodeName"):
+            return Fate(where)
+        for condition in found["status"].get("conditions", ()):
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return Fate("", condition.get("message", ""))
+        return None
+
+    def extender_scores(self, web: Pod) -> dict[str, int]:
+        """By node, what the last extender gave, from 0 to 10."""
+        return {name: int(score) for _, name, score in self._lines(_EXTENDER, web)}
+
+    def plugin_scores(self, web: Pod) -> dict[str, int]:
+        return {name: int(score) for _, _, name, score in self._lines(_PLUGIN, web)}
+
+    def totals(self, web: Pod) -> dict[str, int]:
+        return {name: int(score) for _, name, score in self._lines(_FINAL, web)}
+
+    def _lines(self, pattern: re.Pattern[str], web: Pod) -> list[Any]:
+        text = self._component.log.read_text()
+        return [found for found in pattern.findall(text) if found[0] == f"default/{web.metadata.name}"]
+
+
+class World:
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        self.plane = plane
+        self.api = Api(plane)
+        self._folder = folder
+        self._started = 0
+        plane.apply(MANIFEST)
+        self.kubeconfig = plane.service_account(ACCOUNT, namespace="kube-system")
+        for document in priority_classes((1, 100)):
+            self.api.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", document)
+
+    def named(self, base: str) -> PodBuilder:
+        """A pod that nobody else has."""
+        return pod(f"{base}-{secrets.token_hex(3)}")
+
+    @contextmanager
+    def extender(self, agents: str, *arguments: str, **env: str) -> Iterator[Extender]:
+        self._started += 1
+        log = self._folder / f"extender-{self._started}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "longshore", "extender", "--agents", agents, "--port=0"),
+                    *("--bind-address=127.0.0.1", f"--kubeconfig={self.kubeconfig}", *arguments),
+                ],
+                stderr=output,
+                env={**os.environ, "KUBECONFIG": "/nonexistent", **env},
+            )
+        extender = Extender(process, log)
+        try:
+            extender.wait()
+            yield extender
+        finally:
+            process.kill()
+            process.wait()
+
+    @contextmanager
+    def scheduler(self, *entries: Document, scoring: str = "") -> Iterator[Scheduler]:
+        """With these extenders; `scoring` is the one plugin that scores beside them."""
+        self._started += 1
+        name = f"my-scheduler-{self._started}"
+        folder = self._folder / name
+        folder.mkdir()
+        enabled = {"enabled": [{"name": scoring}]} if scoring else {}
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "podInitialBackoffSeconds": 1,
+            "profiles": [
+                {
+                    "schedulerName": name,
+                    "plugins": {"score": {"disabled": [{"name": "*"}], **enabled}},
+                }
+            ],
+            "extenders": list(entries),
+        }
+        document["clientConnection"] = {"kubeconfig": str(self._scheduler_account)}
+        (folder / "config.json").write_text(json.dumps(document))
+        component = Component(
+            "kube-scheduler",
+            build() / "kube-scheduler",
+            [f"--config={folder / 'config.json'}", "--secure-port=0", "-v=2", "--vmodule=schedule_one=10"],
+            folder=folder,
+        )
+        component.start()
+        try:
+            yield Scheduler(self, name, component)
+        finally:
+            component.kill()
+
+    @property
+    def _scheduler_account(self) -> Path:
+        for role in ("system:kube-scheduler", "system:volume-scheduler"):
+            kubeconfig = self.plane.service_account(
+                "kube-scheduler", namespace="kube-system", cluster_role=role
+            )
+        return kubeconfig
+
+    def clear(self) -> None:
+        """All pods go."""
+        self.api.request("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
