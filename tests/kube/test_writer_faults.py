@@ -249,7 +249,7 @@ async def test_many_binds_under_random_faults(
             landed.add(asked.path)
         return fault
 
-    async with Pool(load(control_plane.kubeconfig)) as direct, writing(proxy) as writer:
+    async with Pool(load(control_plane.kubeconfig)) as direct, writing(proxy, give_up_after=120.0) as writer:
         creator = Writer(direct)
         names = [f"web-{number}" for number in range(count)]
         bodies = await asyncio.gather(
