@@ -181,10 +181,14 @@ def _together(containers: list[_Amounts], init: list[tuple[bool, _Amounts]], mis
 
 
 def _sum(a: _Amounts, b: _Amounts) -> _Amounts:
+    if not a or not b:
+        return a or b
     return a | {resource: a.get(resource, 0) + amount for resource, amount in b.items()}
 
 
 def _most(a: _Amounts, b: _Amounts) -> _Amounts:
+    if not b:
+        return a
     return a | {resource: max(a.get(resource, 0), amount) for resource, amount in b.items()}
 
 

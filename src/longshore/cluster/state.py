@@ -297,18 +297,18 @@ class ClusterState:
         return placed if placed is not None and placed.info.pod.metadata.uid == pod.metadata.uid else None
 
     def _place(self, info: PodInfo, row: int, *, assumed: bool) -> None:
-        pod = info.pod
+        key = info.pod.key
         placed = Placed.of(info, row, assumed=assumed)
-        before = self._placed.get(pod.key)
-        self._placed[pod.key] = placed
+        before = self._placed.get(key)
+        self._placed[key] = placed
         if before is not None and before.counts_like(placed):
-            self._pods_on[row][pod.key] = info
+            self._pods_on[row][key] = info
             return
         # The new one first: a row that is left empty goes to another name.
         self._count(placed, 1)
         if before is not None:
             self._take_out(before)
-        self._pods_on[row][pod.key] = info
+        self._pods_on[row][key] = info
 
     def _take_out(self, placed: Placed) -> None:
         self._count(placed, -1)

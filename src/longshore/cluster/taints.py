@@ -17,10 +17,12 @@ class TaintClasses:
         self._taints: list[tuple[Taint, ...]] = [()]
         self._numbers: dict[tuple[Taint, ...], int] = {(): UNTAINTED}
 
+    def __bool__(self) -> bool:
+        """Whether any node has, or had, taints."""
+        return len(self._taints) > 1
+
     def count(self, of: Callable[[tuple[Taint, ...]], int], rows: Rows) -> Ints:
         """`of(taints)` for each row, asked once for each distinct list of taints."""
-        if len(self._taints) == 1:
-            return np.zeros(len(self._classes), np.int64)[rows]
         return np.fromiter(map(of, self._taints), np.int64, len(self._taints))[self._classes[rows]]
 
     # What changes it.

@@ -29,9 +29,10 @@ from longshore.engine.asking import (
     within_range,
 )
 from longshore.engine.failure import PluginFailure
-from longshore.engine.rawscores import EvenScores, RawScores
+from longshore.engine.rawscores import RawScores
+from longshore.engine.roster import Roster
 from longshore.framework import MAX_SCORE, Code, CycleState, Status
-from longshore.framework.profile import Profile, Slot, everyone
+from longshore.framework.profile import Profile, Slot
 
 # Columns kept of all shapes together; the least recently used go.
 MAX_BYTES = 64 * 2**20
@@ -50,71 +51,10 @@ def shape_key(pod: Pod) -> bytes:
     return _encode((meta.namespace, meta.labels, meta.owner_references, pod.spec))
 
 
-class _Asked:
-    """The plugins of a point that have to do with a pod."""
-
-    def __init__(self, pre: list[tuple[Any, bool]], slots: list[Slot], skipped: set[str]) -> None:
-        self.pre = pre
-        self.asked = slots
-        self.skipped = skipped
-
-    def skip(self, name: str) -> None:
-        self.skipped.add(name)
-        self.asked = [slot for slot in self.asked if slot.name != name]
-
-
-class _Point:
-    """The plugins of Filter, or of Score, with those of the point before it."""
-
-    def __init__(self, pre: Sequence[Any], slots: Sequence[Slot]) -> None:
-        local = {slot.name for slot in slots if slot.local}
-        self._slots = slots
-        self._pre = [(plugin, plugin.name in local) for plugin in pre]
-        self._choosy = [slot for slot in slots if slot.concerns is not everyone]
-        # By what the choosy ones say: few combinations occur.
-        self._asked: dict[tuple[bool, ...], _Asked] = {}
-
-    def about(self, pod: PodInfo) -> _Asked:
-        concerned = tuple([_concerns(slot, pod) for slot in self._choosy])
-        asked = self._asked.get(concerned)
-        if asked is None:
-            pairs = zip(self._choosy, concerned, strict=True)
-            skipped = {slot.name for slot, concerns in pairs if not concerns}
-            pre = [(plugin, local) for plugin, local in self._pre if plugin.name not in skipped]
-            slots = [slot for slot in self._slots if slot.name not in skipped]
-            asked = self._asked[concerned] = _Asked(pre, slots, skipped)
-        return _Asked(asked.pre, asked.asked, set(asked.skipped))
-
-
-class Roster:
-    """The plugins of a profile as shapes need them, looked at once."""
-
-    def __init__(self, profile: Profile) -> None:
-        self.profile = profile
-        self.filters = _Point(profile.pre_filters, profile.filters)
-        self.scores = _Point(profile.pre_scores, profile.scores)
-        self.even_scores = EvenScores()
-        self._later: dict[frozenset[str], _Later] = {}
-
-    def later(self, unconcerned: frozenset[str]) -> "_Later":
-        """The plugins of the points after the choice, without those that the pod does not concern."""
-        later = self._later.get(unconcerned)
-        if later is None:
-            later = self._later[unconcerned] = _Later(self.profile, unconcerned)
-        return later
-
-
-class _Later:
-    def __init__(self, profile: Profile, unconcerned: frozenset[str]) -> None:
-        self.reserves = tuple(p for p in profile.reserves if p.name not in unconcerned)
-        self.permits = tuple(p for p in profile.permits if p.name not in unconcerned)
-        self.pre_binds = tuple(p for p in profile.pre_binds if p.name not in unconcerned)
-
-
 class Shape:
     """What is known about pods of one shape in one profile."""
 
-    def __init__(self, roster: "Roster", cluster: ClusterState, pod: PodInfo) -> None:
+    def __init__(self, roster: Roster, cluster: ClusterState, pod: PodInfo) -> None:
         self.pod = pod
         self.profile = roster.profile
         self.cluster = cluster
@@ -124,7 +64,7 @@ class Shape:
         self._priority = pod.pod.spec.priority
         self._even_scores = roster.even_scores
         filters, scores = roster.filters.about(pod), roster.scores.about(pod)
-        self.later = roster.later(frozenset(filters.skipped | scores.skipped))
+        self.later = roster.later(filters.skipped | scores.skipped)
         # PreFilters to call, each with its outcome if that is known for good.
         self.pre_filters: list[tuple[Any, Any]] = []
         for plugin, local in filters.pre:
@@ -132,27 +72,24 @@ class Shape:
             if local:
                 outcome = pre_filter(plugin, self.state, pod, cluster)
             if _is_skip(outcome):
-                filters.skip(plugin.name)
+                filters = filters.without(plugin.name)
             elif outcome is not None or not local:
                 self.pre_filters.append((plugin, outcome))
         self.state.skip_filter = filters.skipped
-        asked = filters.asked
-        # Plain ones last: they are asked about what the others have left.
-        self.other_filters = tuple(sorted((s for s in asked if not s.local), key=lambda s: s.plain))
-        self._node_filters = tuple(slot for slot in asked if slot.local and not slot.counts_pods)
-        self._pod_filters = tuple(slot for slot in asked if slot.counts_pods)
+        self.other_filters = filters.other
+        self._node_filters = filters.of_node
+        self._pod_filters = filters.of_pods
 
         self.pre_scores: list[Any] = []
         for plugin, local in scores.pre:
             if not local:
                 self.pre_scores.append(plugin)
             elif declines_to_score(plugin, self.state, pod, cluster.all_nodes()):
-                scores.skip(plugin.name)
+                scores = scores.without(plugin.name)
         self.state.skip_score = scores.skipped
-        scored = scores.asked
-        self.local_scores = tuple(slot for slot in scored if slot.local and not slot.normalizes)
-        self.normalized_scores = tuple(slot for slot in scored if slot.local and slot.normalizes)
-        self.other_scores = tuple(slot for slot in scored if not slot.local)
+        self.local_scores = scores.summed
+        self.normalized_scores = scores.normalized
+        self.other_scores = scores.other
 
         self._position = -1
         # Passed the filters that look at the node alone; passed all local ones.
@@ -206,10 +143,10 @@ class Shape:
         size = len(cluster.known)
         self._suitable = cluster.known.copy()
         for slot in self._node_filters:
-            self._suitable &= ~refused(rejections(slot, self.state, self.pod, nodes, self._suitable), size)
+            self._strike(self._suitable, slot, nodes)
         feasible = self._suitable.copy()
         for slot in self._pod_filters:
-            feasible &= ~refused(rejections(slot, self.state, self.pod, nodes, feasible), size)
+            self._strike(feasible, slot, nodes)
         if cluster.nominations:
             crowded = CrowdedNodes(cluster, self.pod)
             for slot in self._pod_filters:
@@ -230,6 +167,11 @@ class Shape:
         self._find_best()
         self.raw = [RawScores(slot, self._scores(slot, nodes)) for slot in self.normalized_scores]
         self.even = None
+
+    def _strike(self, left: Bools, slot: Slot, nodes: Nodes) -> None:
+        """Take out what the filter refuses, which mostly is nothing."""
+        if found := rejections(slot, self.state, self.pod, nodes, left):
+            left &= ~refused(found, len(left))
 
     def _local_score(self, slot: Slot, nodes: Nodes) -> Ints | int:
         """The range is looked at where it counts: rows that do not matter may have any score."""
@@ -373,10 +315,3 @@ def _as_bytes(scores: Ints | int, size: int) -> bytearray:
 
 def _is_skip(outcome: Any) -> bool:
     return isinstance(outcome, Status) and outcome.code is Code.SKIP
-
-
-def _concerns(slot: Slot, pod: PodInfo) -> bool:
-    try:
-        return slot.concerns(pod)
-    except Exception as error:  # as above
-        raise PluginFailure(slot.name, "PreFilter", repr(error)) from error

@@ -137,8 +137,9 @@ class Underway:
             step: Step = next(flight.steps) if outcome is None else flight.steps.send(outcome)
             while True:
                 if isinstance(step, Bind):
-                    flight.node = step.node
-                    flight.bind_asked = self._now() if flight.measured else None
+                    # As most cycles go: told apart first.
+                    self._bind_through(step, step.node, flight)
+                    return
                 if self._waits_for(step, flight):
                     return
                 step = flight.steps.send(Succeeded())
@@ -168,15 +169,19 @@ class Underway:
                 self._request_all(flight, calls)
                 return True
             case BindThrough(node, call):
-                flight.node = node
-                flight.bind_asked = self._now() if flight.measured else None
-                step = call
+                self._bind_through(call, node, flight)
+                return True
         number = next(self._ids)
         self.outbox.append(Request(number, step))
         if isinstance(step, ANSWERED):
             self._flights[number] = flight
             return True
         return False
+
+    def _bind_through(self, effect: Effect, node: str, flight: Flight) -> None:
+        flight.node = node
+        flight.bind_asked = self._now() if flight.measured else None
+        self._flights[self.ask(effect)] = flight
 
     def _request_all(self, flight: Flight, effects: Sequence[Effect]) -> None:
         group = _Group(flight, [None] * len(effects))

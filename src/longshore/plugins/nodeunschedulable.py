@@ -27,7 +27,8 @@ class NodeUnschedulable:
         return not _tolerates_cordon(pod.pod)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
-        return [Rejection(REASON, nodes.take(nodes.cluster.unschedulable), unresolvable=True)]
+        cordoned = nodes.take(nodes.cluster.unschedulable)
+        return [Rejection(REASON, cordoned, unresolvable=True)] if cordoned.any() else []
 
 
 def _tolerates_cordon(pod: Pod) -> bool:

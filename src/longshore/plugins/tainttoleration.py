@@ -25,10 +25,14 @@ class TaintToleration:
         )
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
+        if not nodes.cluster.taints:
+            return []
         untolerated = nodes.cluster.taints.count(lambda taints: not tolerates(pod.pod, taints), nodes.rows)
         return [Rejection(REASON, untolerated > 0, unresolvable=True)]
 
-    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints:
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
+        if not nodes.cluster.taints:
+            return 0
         tolerations = pod.pod.spec.tolerations
 
         def advised_against(taints: tuple[Taint, ...]) -> int:
