@@ -43,7 +43,13 @@ _NODES_ASKED_ABOUT = 5000
 _QUESTIONS = 1000
 _QUICK_NODES, _QUICK_QUESTIONS = 200, 50
 _MEDIAN_BAR, _P99_BAR = 0.010, 0.025
-_ALONE, _ONE, _TWO, _WHOLE = "kube-scheduler", "one entry", "two entries", "whole nodes"
+_ALONE, _SINGLY, _ONE, _TWO, _WHOLE = (
+    "kube-scheduler",
+    "no batching",
+    "one entry",
+    "two entries",
+    "whole nodes",
+)
 _LONGSHORE, _PLUGIN = "longshore", "SafeOverload"
 _ONE_BAR, _GOAL = 0.5, 0.7
 _PLUGIN_BAR = 0.9
@@ -80,7 +86,9 @@ class _Extender:
         return {"urlPrefix": prefix, **verbs, "weight": 1, "nodeCacheCapable": node_cache}
 
 
-def _kube_scheduler(plane: ControlPlane, name: str, *entries: dict[str, Any]) -> Component:
+def _kube_scheduler(
+    plane: ControlPlane, name: str, *entries: dict[str, Any], flags: tuple[str, ...] = ()
+) -> Component:
     """The stock scheduler as the contests have it, with these extenders."""
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -95,7 +103,7 @@ def _kube_scheduler(plane: ControlPlane, name: str, *entries: dict[str, Any]) ->
     }
     file = plane.folder / f"{name.replace(' ', '-')}.json"
     file.write_bytes(msgspec.json.encode(document))
-    arguments = [f"--config={file}", "--secure-port=0"]
+    arguments = [f"--config={file}", "--secure-port=0", *flags]
     return Component(name.replace(" ", "-"), build() / "kube-scheduler", arguments, folder=plane.folder)
 
 
@@ -182,17 +190,18 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
                 contest = _contest(plane, stage, checkout)
                 extender = _Extender(contest, plane, checkout)
 
-                def stock(name: str, *entries: dict[str, Any]) -> Side:
+                def stock(name: str, *entries: dict[str, Any], flags: tuple[str, ...] = ()) -> Side:
                     return Side(
                         name=name,
                         scheduler_name="default-scheduler",
-                        program=lambda _pods: _kube_scheduler(plane, name, *entries),
+                        program=lambda _pods: _kube_scheduler(plane, name, *entries, flags=flags),
                         beside=extender.process if entries else None,
                     )
 
                 safe, congestion = extender.entry("safe-overload", filters=True), extender.entry("congestion")
                 sides = [
                     stock(_ALONE),
+                    stock(_SINGLY, flags=("--feature-gates=OpportunisticBatching=false",)),
                     stock(_ONE, safe),
                     stock(_TWO, safe, congestion),
                     _longshore(contest, plane, _LONGSHORE, plugin=False),
@@ -221,6 +230,7 @@ def _measure(options: argparse.Namespace) -> bool:
     print(f"whole Node objects/kube-scheduler = {rates[_WHOLE] / alone:.2f} (one turn)")
     print(f"two entries/kube-scheduler = {rates[_TWO] / alone:.2f}")
     print(f"one entry/kube-scheduler = {rates[_ONE] / alone:.2f} (bar {_ONE_BAR:g}, goal {_GOAL:g})")
+    print(f"one entry/kube-scheduler without batching = {rates[_ONE] / rates[_SINGLY]:.2f}")
     kept = rates[_PLUGIN] / rates[_LONGSHORE]
     print(f"longshore with {_PLUGIN}/without = {kept:.2f} (bar {_PLUGIN_BAR:g})")
     return sound
