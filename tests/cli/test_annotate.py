@@ -82,7 +82,7 @@ def test_what_prometheus_knows_is_written(
     assert float(found["std-free-cpu"]) == pytest.approx(0, abs=0.01)
     assert found["mean-free-memory"] == str(29 * 2**30)
     assert found["std-free-memory"] == "0"
-    assert found["longshore.io/measured-at"].endswith("Z")
+    assert found["longshore.dev/measured-at"].endswith("Z")
     assert "mean-free-cpu" not in annotations(control_plane, nodes[1])
 
 
@@ -107,7 +107,7 @@ def test_a_dry_run_shows_what_would_be_written(
 ) -> None:
     prometheus.put(history(f"{nodes[1]}:9100", until=time.time(), memory=steady(GIB)))
     done = run(*these, "--measurements", source, "--dry-run")
-    assert f"{nodes[1]}: mean-free-memory {31 * 2**30}, std-free-memory 0, longshore.io" in done.stdout
+    assert f"{nodes[1]}: mean-free-memory {31 * 2**30}, std-free-memory 0, longshore.dev" in done.stdout
     assert "would be annotated" in done.stdout
     assert "mean-free-memory" not in annotations(control_plane, nodes[1])
 

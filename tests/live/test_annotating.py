@@ -100,7 +100,7 @@ async def test_a_second_pass_writes_only_what_changed(client: Counting, nodes: l
     await annotator(client, nodes, provider).once()
     provider.load = LOAD | {"cpu/mean": 3000.0}
     done = await annotator(client, nodes, provider).once()
-    assert [set(node.set) for node in done.nodes] == [{"mean-free-cpu", "longshore.io/measured-at"}] * 2
+    assert [set(node.set) for node in done.nodes] == [{"mean-free-cpu", "longshore.dev/measured-at"}] * 2
 
 
 async def test_allocation_counts_bound_pods_that_do_not_run(

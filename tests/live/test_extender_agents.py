@@ -24,7 +24,7 @@ def congested(name: str, factor: str | None) -> NodeBuilder:
 def timed(name: str, free: int) -> NodeBuilder:
     """Measured just now: pods that come count until they show."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return loaded(name, cpu=(free, 400)).annotations(**{"longshore.io/measured-at": now})
+    return loaded(name, cpu=(free, 400)).annotations(**{"longshore.dev/measured-at": now})
 
 
 NODES = [

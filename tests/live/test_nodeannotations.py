@@ -40,7 +40,7 @@ def test_the_load_is_told_as_what_is_free() -> None:
         "std-free-cpu": "400",
         "mean-free-memory": str(12 * 2**30),
         "std-free-memory": str(2**29),
-        "longshore.io/measured-at": NOW_TEXT,
+        "longshore.dev/measured-at": NOW_TEXT,
     }
 
 
@@ -85,15 +85,15 @@ def test_a_forecast_of_somebody_else_is_left_alone() -> None:
 
 def test_the_time_is_that_of_the_oldest_value() -> None:
     values = measured(MEASURED) | {"memory/mean": {"n1": (1.0, NOW - 60)}}
-    assert wanted(values)["longshore.io/measured-at"] == "2027-01-15T07:59:00Z"
+    assert wanted(values)["longshore.dev/measured-at"] == "2027-01-15T07:59:00Z"
 
 
 def test_a_value_without_a_time_was_taken_now() -> None:
-    assert wanted(measured(MEASURED, at=math.nan))["longshore.io/measured-at"] == NOW_TEXT
+    assert wanted(measured(MEASURED, at=math.nan))["longshore.dev/measured-at"] == NOW_TEXT
 
 
 def test_a_clock_that_is_ahead_does_not_make_values_last_longer() -> None:
-    assert wanted(measured(MEASURED, at=NOW + 3600))["longshore.io/measured-at"] == NOW_TEXT
+    assert wanted(measured(MEASURED, at=NOW + 3600))["longshore.dev/measured-at"] == NOW_TEXT
 
 
 def test_one_resource_that_is_measured_no_longer_is_taken_away_at_once() -> None:
@@ -102,7 +102,7 @@ def test_one_resource_that_is_measured_no_longer_is_taken_away_at_once() -> None
     assert told == {
         "mean-free-memory": None,
         "std-free-memory": None,
-        "longshore.io/measured-at": NOW_TEXT,
+        "longshore.dev/measured-at": NOW_TEXT,
     }
 
 
@@ -119,7 +119,7 @@ def test_values_that_grew_old_are_taken_away() -> None:
             "mean-free-memory",
             "std-free-cpu",
             "std-free-memory",
-            "longshore.io/measured-at",
+            "longshore.dev/measured-at",
         )
     )
 
@@ -133,7 +133,7 @@ def test_only_what_differs_is_written() -> None:
     values = measured(MEASURED | {"cpu/mean": 3000.0})
     assert changes(annotated(), wanted(values, annotated())) == {
         "mean-free-cpu": "5000",
-        "longshore.io/measured-at": NOW_TEXT,
+        "longshore.dev/measured-at": NOW_TEXT,
     }
 
 

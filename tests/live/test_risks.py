@@ -132,12 +132,12 @@ def test_a_deviation_that_no_distribution_has() -> None:
 
 
 def test_what_was_measured_too_long_ago_is_not_known() -> None:
-    then = {"longshore.io/measured-at": "2027-01-15T07:50:00Z"}
+    then = {"longshore.dev/measured-at": "2027-01-15T07:50:00Z"}
     assert the_only(look(loaded("n", (900, 300), (2 * GI, GI), **then))).risk is None
 
 
 def test_the_age_of_measurements() -> None:
-    then = {"longshore.io/measured-at": "2027-01-15T07:59:00Z"}
+    then = {"longshore.dev/measured-at": "2027-01-15T07:59:00Z"}
     found = the_only(look(loaded("n", (900, 300), (2 * GI, GI), **then)))
     assert found.resources["cpu"].age == 60.0
 

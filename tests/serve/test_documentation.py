@@ -5,9 +5,10 @@ from pathlib import Path
 
 from prometheus_client import Metric
 
+from longshore.cluster import ClusterState
 from longshore.engine import Engine
 from longshore.live.vitals import Mirror
-from longshore.serve import Metrics, registry_of
+from longshore.serve import Metrics, extendermetrics, registry_of
 
 TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 _ROW = re.compile(
@@ -28,9 +29,11 @@ def described(family: Metric) -> tuple[str, str, tuple[str, ...]]:
     return name, family.type, tuple(getattr(family, "_labelnames", ()))
 
 
-def test_the_table_and_the_registry_agree() -> None:
-    registry = registry_of(Metrics(Engine()), _Process())
-    there = {described(family) for family in registry.collect() if not family.name.startswith("process_")}
+def test_the_tables_and_the_registries_agree() -> None:
+    scheduler = registry_of(Metrics(Engine()), _Process())
+    extender = extendermetrics.registry_of(extendermetrics.Traffic(), ClusterState())
+    families = [*scheduler.collect(), *extender.collect()]
+    there = {described(family) for family in families if not family.name.startswith("process_")}
     listed = [
         (name, kind, tuple(labels.replace(",", " ").split())) for name, kind, labels, _ in _ROW.findall(TEXT)
     ]

@@ -61,7 +61,7 @@ def test_a_node_that_is_gone_is_unknown(safe: Made) -> None:
 
 
 def test_pods_that_came_since_the_measurement_count(safe: Made) -> None:
-    timed = CALM.annotations(**{"longshore.io/measured-at": "2026-01-01T00:00:00Z"})
+    timed = CALM.annotations(**{"longshore.dev/measured-at": "2026-01-01T00:00:00Z"})
     safe.put(timed, *(pod(f"new-{n}").requests(cpu="500m").on("calm") for n in range(3)))
     _, answer = safe.post(FILTER, about_names(WEB, ["calm"]))
     assert answer["FailedAndUnresolvableNodes"] == {"calm": RISK}

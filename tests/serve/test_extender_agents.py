@@ -149,7 +149,7 @@ def test_metrics_count_requests_and_nodes(safe: Made) -> None:
 
 def test_metrics_tell_how_old_measurements_are(safe: Made) -> None:
     then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 100))
-    safe.put(CALM.annotations(**{"longshore.io/measured-at": then}))
+    safe.put(CALM.annotations(**{"longshore.dev/measured-at": then}))
     text = safe.extender.answer("GET", "/metrics", b"").body.decode()
     [age] = [
         float(line.split()[-1])
@@ -165,7 +165,7 @@ def test_metrics_tell_how_old_measurements_are(safe: Made) -> None:
 def measured_ago(seconds: float) -> NodeBuilder:
     """A full node, as it was then."""
     then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds))
-    return with_free("full", 1000).annotations(**{"longshore.io/measured-at": then})
+    return with_free("full", 1000).annotations(**{"longshore.dev/measured-at": then})
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ FORECAST_FREE: Final = {
     "memory": ("forcasted-free-memory", "forecasted-free-memory"),
 }
 # When the load was measured, in RFC 3339. Without it, the values never grow old.
-MEASURED_AT: Final = "longshore.io/measured-at"
+MEASURED_AT: Final = "longshore.dev/measured-at"
 CONGESTION_FACTOR: Final = "congestion-factor"
 # Not `congestion`: that is what a provider measures, and a node without the annotation must not undo it.
 ANNOTATED_CONGESTION: Final = "congestion/annotated"

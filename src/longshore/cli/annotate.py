@@ -67,7 +67,7 @@ def command(
     """Write what was measured on the nodes into their annotations.
 
     The load goes into mean-free-cpu, std-free-cpu, mean-free-memory and std-free-memory, in millicores and
-    bytes of what is free, with its time in longshore.io/measured-at; what pods ask for into requested-cpu,
+    bytes of what is free, with its time in longshore.dev/measured-at; what pods ask for into requested-cpu,
     free-cpu and so on, also of memory, pods, gpu and ephemeral-storage. Values are taken away when they are
     too old. This takes the rights to list and patch nodes, and for the second kind to list pods.
     """

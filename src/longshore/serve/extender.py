@@ -9,7 +9,7 @@ whatever an agent does, there is one.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 
 import msgspec
@@ -40,6 +40,8 @@ STANDALONE = (
 _PREFIX = "/scheduler/"
 # Pods remembered: filter and prioritise ask about the same one.
 _PODS = 64
+# Names remembered of nodes that are unknown here: nobody waits for them twice.
+_UNKNOWN_NAMES = 10_000
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +50,8 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     content_type: str = JSON
     # What the URL may be asked with, if it was asked otherwise.
     allow: str = ""
+    # A node is not known here, perhaps not yet: the answer may be another in a moment.
+    early: bool = False
 
 
 class Verbs(msgspec.Struct, frozen=True):
@@ -117,6 +121,7 @@ class Extender:
         self._registry = registry
         self._hindrance = hindrance
         self._trace = trace
+        self._unknown: set[str] = set()
         self._question: Callable[[bytes], Question] = lru_cache(_PODS)(Question.about)
         self._posts: dict[str, Answer] = {"bind": self._bind, "preemption": self._preempt}
         for verb, profile in verbs.predicates.items():
@@ -191,7 +196,8 @@ class Extender:
             rest = nodes.only(found.left)
             names = wire.written_names(rest.names)
             view.remember(names, rest)
-        return Reply(200, wire.filtered(names=names, failed=failed, unresolvable=unresolvable))
+        answer = wire.filtered(names=names, failed=failed, unresolvable=unresolvable)
+        return Reply(200, answer, early=self._newly_unknown(nodes.unknown))
 
     def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
         asked = wire.asked(body)
@@ -206,6 +212,14 @@ class Extender:
             return Reply(500, wire.refused(_broken(verb, question, failure)))
         self._tell(verb, question, len(nodes.rows) + len(nodes.unknown), len(nodes.rows))
         return Reply(200, view.priorities(nodes.rows, scores))
+
+    def _newly_unknown(self, names: Sequence[str]) -> bool:
+        """Whether one of the names is unknown for the first time, lately."""
+        before = len(self._unknown)
+        if before > _UNKNOWN_NAMES:
+            self._unknown.clear()
+        self._unknown.update(names)
+        return len(self._unknown) > before
 
     def _view(self, asked: wire.Asked) -> tuple[View | None, str]:
         """What knows the nodes, or why nothing does."""

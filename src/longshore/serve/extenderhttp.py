@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import cast
 
@@ -33,6 +33,8 @@ _IDLE_SECONDS = 120.0
 # A request that has begun has to be there after this long.
 _RECEIVE_SECONDS = 30.0
 _LOOK_SECONDS = 5.0
+# How far the watch may be behind that of whoever asks.
+_EARLY_SECONDS = 0.1
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 # Method, path and body.
@@ -50,6 +52,8 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.since = time.monotonic()
         self.receiving = False
+        # An answer that may be better in a moment, and what makes it then.
+        self._postponed: tuple[Callable[[], None], asyncio.TimerHandle] | None = None
         # Bytes of a head that has not ended.
         self._head = 0
         self._begin()
@@ -72,6 +76,9 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whoever it was has gone
         self._connections.discard(self)
+        if self._postponed is not None:
+            self._postponed[1].cancel()
+            self._postponed = None
 
     def pause_writing(self) -> None:
         """Who does not read answers is asked nothing more."""
@@ -141,9 +148,28 @@ class _Connection(asyncio.Protocol):
         method = self._parser.get_method().decode("latin-1")
         path = self._url.partition(b"?")[0].decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        reply = self._answer(method, path, body)
-        self._send(reply, keep=self._parser.should_keep_alive(), bare=method == "HEAD")
+        keep = self._parser.should_keep_alive()
         self._begin()
+        self._answer_again()
+        reply = self._answer(method, path, body)
+        if reply.early:
+            # Whoever asks may know of a node before we do. Nothing is read meanwhile.
+            self._transport.pause_reading()
+            again = partial(self._reply, method, path, body, keep=keep)
+            self._postponed = again, asyncio.get_running_loop().call_later(_EARLY_SECONDS, self._answer_again)
+        else:
+            self._send(reply, keep=keep, bare=method == "HEAD")
+
+    def _reply(self, method: str, path: str, body: bytes, *, keep: bool) -> None:
+        self._send(self._answer(method, path, body), keep=keep, bare=method == "HEAD")
+
+    def _answer_again(self) -> None:
+        """What was postponed is answered now, if anything was."""
+        if self._postponed is not None and self._transport is not None:
+            (again, timer), self._postponed = self._postponed, None
+            timer.cancel()
+            self._transport.resume_reading()
+            again()
 
     @property
     def _limit(self) -> str:
