@@ -1,14 +1,25 @@
 """The pods that are set aside until something happens, sorted by what set them aside.
 
 Ten thousand pods rejected by the same plugins are one cause: whether an event concerns any of them is a
-single question.
+single question. If they are alike, so is whether it helps them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable
+from itertools import count
 from math import floor
 
 from longshore.engine.entry import Entry, Profiles
-from longshore.engine.wakeups import NOTHING_TO_SAY, WILDCARD_SAY, Kind, Say, heard, hints, kind_of
+from longshore.engine.wakeups import (
+    NOTHING_TO_SAY,
+    WILDCARD_SAY,
+    Kind,
+    Say,
+    Verdict,
+    heard,
+    hints,
+    kind_of,
+    say_by_shape,
+)
 from longshore.framework import ClusterEvent, Resource
 
 # How often kube-scheduler looks for pods that have been set aside for too long, in seconds.
@@ -25,8 +36,39 @@ class Cause:
         self._gate = wakes.get(entry.gated_by)
         self._says: dict[Kind, Say] = {}
         self._concerned: dict[Kind, bool] = {}
-        # In the order in which they came, so that waking is as deterministic as all else.
-        self.entries: dict[Entry, None] = {}
+        # By what pods that are alike have in common; one that was never tried is like no other.
+        self._alike: dict[Hashable, dict[Entry, None]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any pod is set aside for it."""
+        return bool(self._alike)
+
+    def add(self, entry: Entry) -> None:
+        entry.kin = entry if entry.info is None else entry.info
+        self._alike.setdefault(entry.kin, {})[entry] = None
+
+    def remove(self, entry: Entry) -> None:
+        alike = self._alike[entry.kin]
+        del alike[entry]
+        if not alike:
+            del self._alike[entry.kin]
+        entry.kin = None
+
+    def helped(self, event: ClusterEvent, kind: Kind) -> list[tuple[Entry, Verdict]]:
+        """The pods that the event helps, in the order in which they came."""
+        say = self.say(event, kind)
+        found: list[tuple[Entry, Verdict]] = []
+        for alike in self._alike.values():
+            if say.by_shape:
+                verdict = say.verdict(next(reversed(alike)).pod, event)
+                if verdict is not Verdict.STAY:
+                    found += [(entry, verdict) for entry in alike]
+            else:
+                verdicts = ((entry, say.verdict(entry.pod, event)) for entry in alike)
+                found += [(entry, verdict) for entry, verdict in verdicts if verdict is not Verdict.STAY]
+        if len(self._alike) > 1:
+            found.sort(key=lambda pair: pair[0].came)
+        return found
 
     def say(self, event: ClusterEvent, kind: Kind) -> Say:
         """Who decides about such an event."""
@@ -52,6 +94,9 @@ class Cause:
         return Say(
             tuple(hint for wakes in self._pending for hint in hints(wakes, event)),
             tuple(hint for wakes in self._others for hint in hints(wakes, event)),
+            # A waiting pod is not asked about what it did itself by way of another one.
+            event.resource is not Resource.UNSCHEDULED_POD
+            and all(say_by_shape(wakes, event) for wakes in (*self._pending, *self._others)),
         )
 
 
@@ -64,6 +109,7 @@ class SetAside:
         # All that have ever been: profiles have few plugins, and their combinations recur.
         self._causes: dict[tuple[str, frozenset[str], frozenset[str], str], Cause] = {}
         self._present: dict[Cause, None] = {}
+        self._came = count()
         # The rejected ones, by when they have been here for too long.
         self._overdue: dict[float, dict[Entry, None]] = {}
 
@@ -76,7 +122,9 @@ class SetAside:
 
     def add(self, entry: Entry) -> None:
         cause = entry.cause = self.cause(entry)
-        cause.entries[entry] = None
+        # So that waking is as deterministic as all else.
+        entry.came = next(self._came)
+        cause.add(entry)
         self._present[cause] = None
         if not entry.gated_by:
             # The first look at which it has been here for longer than allowed.
@@ -88,8 +136,8 @@ class SetAside:
         cause, entry.cause = entry.cause, None
         if cause is None:
             return
-        del cause.entries[entry]
-        if not cause.entries:
+        cause.remove(entry)
+        if not cause:
             del self._present[cause]
         if entry.overdue is not None:
             same_time = self._overdue[entry.overdue]
@@ -98,14 +146,21 @@ class SetAside:
                 del self._overdue[entry.overdue]
             entry.overdue = None
 
-    def concerned(self, event: ClusterEvent) -> Iterator[tuple[Say, Entry]]:
-        """The pods that the event may help, and who decides whether it does."""
+    def renewed(self, entry: Entry) -> None:
+        """There is a newer version of the pod: it may be like others now."""
+        if entry.cause is not None:
+            entry.cause.remove(entry)
+            entry.cause.add(entry)
+
+    def helped(self, event: ClusterEvent) -> list[tuple[Entry, Verdict]]:
+        """The pods that the event helps."""
         kind = kind_of(event)
-        for cause in self._present:
-            if cause.concerned(event, kind):
-                say = cause.say(event, kind)
-                for entry in cause.entries:
-                    yield say, entry
+        return [
+            pair
+            for cause in self._present
+            if cause.concerned(event, kind)
+            for pair in cause.helped(event, kind)
+        ]
 
     def overdue(self, *, now: float) -> list[Entry]:
         """The rejected ones that have been here for too long."""

@@ -1,7 +1,7 @@
 """A waiting pod, and what the queue asks of the plugins about it."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -59,6 +59,9 @@ class Entry:
     ticket: int = 0
     # Shared with all pods that are set aside for the same reason; None if it is not set aside.
     cause: "Cause | None" = None
+    # What it has in common with others that are set aside, and its number among all that ever were.
+    kin: Hashable = None
+    came: int = 0
     # When it will have been set aside for too long; None if it may stay.
     overdue: float | None = None
     # How many events had been noted when its flight began.

@@ -160,14 +160,9 @@ class Queue:
 
     def event(self, event: ClusterEvent, *, now: float, among: Callable[[Pod], bool] | None = None) -> None:
         """Something happened in the cluster: wake the pods that it may help; of these, only those `among`."""
-        woken = []
-        for say, entry in self._aside.concerned(event):
+        for entry, verdict in self._aside.helped(event):
             if among is None or among(entry.pod):
-                verdict = say.verdict(entry.pod, event)
-                if verdict is not Verdict.STAY:
-                    woken.append((entry, verdict))
-        for entry, verdict in woken:
-            self._wake(entry, verdict, event, now=now)
+                self._wake(entry, verdict, event, now=now)
         self._flights.note(event)
 
     def activate(self, pods: Iterable[Pod], *, now: float) -> None:
@@ -233,6 +228,7 @@ class Queue:
             for event in _own_events(old, pod):
                 self._flights.note(event)
         elif entry.cause is not None:
+            self._aside.renewed(entry)
             self._wake_by_own_change(entry, old, now=now)
 
     def _wake(self, entry: Entry, verdict: Verdict, event: ClusterEvent, *, now: float) -> None:

@@ -31,6 +31,8 @@ class Say(NamedTuple):
 
     pending: tuple[Hint, ...]
     others: tuple[Hint, ...]
+    # Whether all of them say the same about pods that are alike.
+    by_shape: bool = True
 
     def verdict(self, pod: Pod, event: ClusterEvent) -> Verdict:
         for hint in self.pending:
@@ -65,6 +67,10 @@ def hints(wakes: Iterable[WakeOn], event: ClusterEvent) -> tuple[Hint, ...]:
     return tuple(wake.hint or _always for wake in wakes if wake.matches(event))
 
 
+def say_by_shape(wakes: Iterable[WakeOn], event: ClusterEvent) -> bool:
+    return all(wake.hint is None or wake.by_shape for wake in wakes if wake.matches(event))
+
+
 def _helps(hint: Hint, pod: Pod, event: ClusterEvent) -> bool:
     try:
         return bool(hint(pod, event.old, event.new))
@@ -95,7 +101,7 @@ def _own_change(pod: Pod, old: Any, new: Any) -> bool:
     )
 
 
-WILDCARD_SAY = Say((), (_meant,))
+WILDCARD_SAY = Say((), (_meant,), by_shape=False)
 NOTHING_TO_SAY = Say((), ())
 
 _ANYTHING = (WakeOn(Resource.WILDCARD, Action.ALL),)

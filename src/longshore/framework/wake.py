@@ -68,11 +68,16 @@ Hint = Callable[[Pod, Any, Any], bool]
 
 
 class WakeOn(msgspec.Struct, frozen=True):
-    """Events of one resource that may cure a rejection by the plugin. Without a hint, each of them may."""
+    """Events of one resource that may cure a rejection by the plugin. Without a hint, each of them may.
+
+    `by_shape` is the plugin's word that its hint looks at nothing of the waiting pod but namespace, labels,
+    owner and spec, unless the event is about that very pod. Of many that are alike it is asked about one.
+    """
 
     resource: Resource
     actions: Action
     hint: Hint | None = None
+    by_shape: bool = False
 
     def matches(self, event: "ClusterEvent") -> bool:
         about = self.resource

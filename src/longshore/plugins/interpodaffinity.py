@@ -34,8 +34,10 @@ class InterPodAffinity:
         self._hard_weight = hard_pod_affinity_weight
         self._ignore_existing = ignore_preferred_terms_of_existing_pods
         self.wakes_on = (
-            WakeOn(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, pod_matters),
-            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_matters),
+            WakeOn(
+                Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, pod_matters, by_shape=True
+            ),
+            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_matters, by_shape=True),
         )
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: ClusterState) -> Status | None:

@@ -35,7 +35,9 @@ class NodeAffinity:
         self._enforced = added.required_during_scheduling_ignored_during_execution
         self._preferred = added.preferred_during_scheduling_ignored_during_execution
         self.wakes_on = (
-            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_came_to_match),
+            WakeOn(
+                Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_came_to_match, by_shape=True
+            ),
         )
 
     def concerns(self, pod: PodInfo) -> bool:

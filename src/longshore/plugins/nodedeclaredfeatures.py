@@ -21,8 +21,13 @@ class NodeDeclaredFeatures:
 
     def __init__(self) -> None:
         self.wakes_on = (
-            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _features_changed),
-            WakeOn(Resource.POD, Action.UPDATE, _needs_changed),
+            WakeOn(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
+                _features_changed,
+                by_shape=True,
+            ),
+            WakeOn(Resource.POD, Action.UPDATE, _needs_changed, by_shape=True),
         )
 
     def concerns(self, pod: PodInfo) -> bool:

@@ -17,7 +17,7 @@ class NodePorts:
 
     def __init__(self) -> None:
         self.wakes_on = (
-            WakeOn(Resource.POD, Action.DELETE, _frees_a_port),
+            WakeOn(Resource.POD, Action.DELETE, _frees_a_port, by_shape=True),
             WakeOn(Resource.NODE, Action.ADD),
         )
 

@@ -53,8 +53,18 @@ class NodeResourcesFit:
         self._scored = scoring_strategy.resources
         self._mean, self._rating = _scorer(scoring_strategy)
         self.wakes_on = (
-            WakeOn(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._room_was_freed),
-            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_has_more_room),
+            WakeOn(
+                Resource.POD,
+                Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
+                self._room_was_freed,
+                by_shape=True,
+            ),
+            WakeOn(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
+                self._node_has_more_room,
+                by_shape=True,
+            ),
         )
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Iterable[Rejection]:

@@ -19,8 +19,10 @@ class NodeUnschedulable:
 
     def __init__(self) -> None:
         self.wakes_on = (
-            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
-            WakeOn(Resource.POD, Action.UPDATE_POD_TOLERATION, _pod_became_tolerant),
+            WakeOn(
+                Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable, by_shape=True
+            ),
+            WakeOn(Resource.POD, Action.UPDATE_POD_TOLERATION, _pod_became_tolerant, by_shape=True),
         )
 
     def concerns(self, pod: PodInfo) -> bool:

@@ -52,8 +52,8 @@ class PodTopologySpread:
         pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         self.wakes_on = (
-            WakeOn(Resource.POD, pods, self._pod_matters),
-            WakeOn(Resource.NODE, nodes, self._node_matters),
+            WakeOn(Resource.POD, pods, self._pod_matters, by_shape=True),
+            WakeOn(Resource.NODE, nodes, self._node_matters, by_shape=True),
         )
 
     def concerns(self, pod: PodInfo) -> bool:

@@ -14,7 +14,9 @@ class SchedulingGates:
 
     def __init__(self) -> None:
         self.wakes_on = (
-            WakeOn(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _is_about_itself),
+            WakeOn(
+                Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _is_about_itself, by_shape=True
+            ),
         )
 
     def pre_enqueue(self, pod: Pod) -> Status | None:

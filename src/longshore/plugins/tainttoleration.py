@@ -20,8 +20,10 @@ class TaintToleration:
 
     def __init__(self) -> None:
         self.wakes_on = (
-            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_tolerable),
-            WakeOn(Resource.POD, Action.UPDATE_POD_TOLERATION, _own_change),
+            WakeOn(
+                Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_tolerable, by_shape=True
+            ),
+            WakeOn(Resource.POD, Action.UPDATE_POD_TOLERATION, _own_change, by_shape=True),
         )
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
