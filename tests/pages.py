@@ -85,20 +85,31 @@ class Session:
     """A shell whose exported variables live on from one command to the next, and a window beside it."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str] | None = None) -> None:
-        cache, programs = folder / "cache", folder / "bin"
+        cache, self._programs = folder / "cache", folder / "bin"
         cache.mkdir()
         (cache / "control-plane").symlink_to(build().parent)
-        programs.mkdir()
-        (programs / "kubectl").symlink_to(build() / "kubectl")
+        self._programs.mkdir()
+        (self._programs / "kubectl").symlink_to(build() / "kubectl")
         self._exported = folder / "exported"
         self._exported.touch()
         self.log = folder / "beside.log"
         self._environment = {
-            "PATH": f"{programs}:{Path(sys.executable).parent}:/usr/bin:/bin",
+            "PATH": f"{self._programs}:{Path(sys.executable).parent}:/usr/bin:/bin",
             "HOME": str(folder),
             "LONGSHORE_CACHE": str(cache),
             **(variables or {}),
         }
+
+    def stand_in(self, logs: Mapping[str, Path]) -> None:
+        """Processes stand in for containers: `kubectl logs … -c NAME` shows what theirs has logged so far."""
+        kubectl = self._programs / "kubectl"
+        cases = "".join(f'*" -c {name} "*) exec cat {file};;\n' for name, file in logs.items())
+        kubectl.unlink()
+        kubectl.write_text(
+            f'#!/bin/sh\nif [ "$1" = logs ]; then case "$* " in\n{cases}esac; fi\n'
+            f'exec {build() / "kubectl"} "$@"\n'
+        )
+        kubectl.chmod(0o755)
 
     def run(self, command: str) -> str:
         """What it prints, warnings first."""

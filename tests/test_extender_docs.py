@@ -13,7 +13,7 @@ import click
 import msgspec
 import pytest
 import yaml
-from tests.deploy.extenders import ACCOUNT, FOLDER, Manifest, running
+from tests.deploy.extenders import ACCOUNT, FOLDER, SCHEDULER, Manifest, running
 from tests.pages import ROOT, Page, Session
 
 from longshore.agents import annotations
@@ -27,8 +27,8 @@ from longshore.framework.configuration import load_measurements
 from longshore.framework.configuration.measurements import MeasurementSettings, ProviderName
 from longshore.framework.setup import set_up
 
-# Ages and addresses.
-PAGE = Page("extender.md", varying=[r"(\d+m)?\d+s", r"10(\.\d+){3}"])
+# Ages, addresses and times.
+PAGE = Page("extender.md", varying=[r"(\d+m)?\d+s", r"10(\.\d+){3}", r'"\d{4}-\d\d-\d\dT[\d:.]+Z"}'])
 MEASUREMENTS = Page("measurements.md", varying=())
 
 
@@ -84,10 +84,12 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
         assert deployed
         manifest = Manifest.read(FOLDER / "extender.safe.yaml")
         with running(manifest, account(session, tmp_path), tmp_path) as pod, annotator(session):
+            session.stand_in(pod.logs)
             session.run(deployed)
             down = PAGE.follow(session, steps, until=lambda command: "dev down" in command)
             for container in pod.logs:
                 assert "forbidden" not in pod.log(container).lower(), container
+            assert 'bound pod to node" pod="default/test-pod" node="node-1"' in pod.log(SCHEDULER)
         session.run(down)
         assert PAGE.follow(session, steps) == ""
     finally:
@@ -164,6 +166,7 @@ def test_annotations_are_those_that_are_read() -> None:
         *annotations.STD_FREE.values(),
         *(names[0] for names in annotations.FORECAST_FREE.values()),
         annotations.MEASURED_AT,
+        annotations.ALLOCATED_AT,
         annotations.CONGESTION_FACTOR,
         *annotations.REQUESTED.values(),
     }

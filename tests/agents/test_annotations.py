@@ -65,6 +65,12 @@ def test_what_is_used_is_what_is_not_free() -> None:
     assert np.isnan(measured(cluster, "memory/mean"))
 
 
+def test_a_deviation_that_nobody_wrote_is_not_known_though_the_mean_is() -> None:
+    cluster = read(annotated(mean_free_cpu="1500"))
+    assert measured(cluster, "cpu/mean") == 2500
+    assert np.isnan(measured(cluster, "cpu/std"))
+
+
 def test_more_may_be_free_than_the_node_offers() -> None:
     assert measured(read(annotated(mean_free_memory=str(9 * 2**30))), "memory/mean") == -(2**30)
 

@@ -10,6 +10,7 @@ from tests.agents.asking import golden, made, scores
 from tests.plugins.asking import cluster_of
 
 from longshore.agents import pigeon
+from longshore.agents.annotations import ALLOCATED_AT
 from longshore.agents.demandhistory import DemandHistory
 from longshore.agents.objectives import Model, adaptive_bin_packing, consolidate, load_balance
 from longshore.agents.pigeon import PigeonHoling
@@ -190,6 +191,28 @@ def test_without_annotations_the_requests_of_the_nodes_pods_are_what_is_used() -
 def test_an_annotation_counts_before_the_pods_that_are_known() -> None:
     cluster = cluster_of(*P, pod("a").requests(cpu="4").on("n1"))
     agent = made(PigeonHoling, cluster, policyObjective="LOAD_BALANCE")
+    assert tens(agent, asking([500, 1024]), cluster) == [10, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("allocated_at", "expected"),
+    [("1970-01-01T00:10:00Z", [10, 5, 1]), ("1970-01-01T00:00:00Z", [1, 10, 10]), ("", [10, 5, 1])],
+    ids=["fresh", "too old", "no time"],
+)
+def test_annotations_that_are_too_old_give_way_to_the_pods_that_are_known(
+    allocated_at: str, expected: list[int]
+) -> None:
+    timed = [each.annotations(**{ALLOCATED_AT: allocated_at}) for each in P]
+    cluster = cluster_of(*timed, pod("a").requests(cpu="2").on("n1"))
+    agent = made(PigeonHoling, cluster, policyObjective="LOAD_BALANCE")
+    cluster.measures.put({}, now=660.0)
+    assert tens(agent, asking([500, 1024]), cluster) == expected
+
+
+def test_annotations_of_nodes_whose_pods_are_not_known_count_however_old() -> None:
+    cluster = cluster_of(*(each.annotations(**{ALLOCATED_AT: "1970-01-01T00:00:00Z"}) for each in P))
+    agent = made(PigeonHoling, cluster, policyObjective="LOAD_BALANCE")
+    cluster.measures.put({}, now=1e9)
     assert tens(agent, asking([500, 1024]), cluster) == [10, 5, 1]
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from longshore.live.annotating import Annotated, Pass
 Done = subprocess.CompletedProcess[str]
 
 COMMAND = (sys.executable, "-m", "longshore", "annotate")
-OURS = ("PROM_IP", "PROM_PORT", "ANNOTATE_FREQ", "CLUSTER_CONF")
+OURS = ("PROM_IP", "PROM_PORT", "NODE_EXP_PORT", "ANNOTATE_FREQ", "CLUSTER_CONF", "USE_FORECAST", "USE_REQ")
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -132,6 +133,20 @@ def test_passes_go_on_until_it_is_told_to_stop(nodes: list[str], these: list[str
     assert '"event": "annotated"' in log
 
 
+def test_the_port_of_the_exporter_tells_its_series_from_others(
+    control_plane: ControlPlane, prometheus: MonitoredNodes, nodes: list[str], these: list[str]
+) -> None:
+    address = f"10.77.{secrets.randbelow(256)}.{secrets.randbelow(256)}"
+    status = {"status": {"addresses": [{"type": "InternalIP", "address": address}]}}
+    control_plane.kubectl("patch", "node", nodes[0], "--subresource=status", "-p", json.dumps(status))
+    now = time.time()
+    for exporter, used in ((9100, 12 * GIB), (8445, 2 * GIB)):
+        prometheus.put(history(f"{address}:{exporter}", until=now, memory=steady(used)))
+    for port, free in (("8445", 30), ("", 20)):
+        run(*these, "--prometheus", prometheus.url, "--once", variables={"NODE_EXP_PORT": port})
+        assert annotations(control_plane, nodes[0])["mean-free-memory"] == str(free * 2**30)
+
+
 def test_a_prometheus_that_does_not_answer_is_one_line(these: list[str]) -> None:
     """It is looked for where the original's variables say."""
     done = run(*these, "--once", variables={"PROM_IP": "127.0.0.1", "PROM_PORT": "1"})
@@ -166,6 +181,16 @@ def test_what_is_wrong_is_one_line(
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_variables_of_the_original_that_have_no_effect_are_told() -> None:
+    variables = {"USE_FORECAST": "True", "USE_REQ": "true", "NODE_EXP_PORT": "many"}
+    done = run("--once", variables=variables)
+    assert [line.partition(":")[2].split()[0] for line in done.stderr.splitlines()[:-1]] == [
+        "USE_FORECAST",
+        "USE_REQ",
+        "NODE_EXP_PORT=many",
+    ]
 
 
 def test_a_file_that_names_what_is_written_as_its_source(tmp_path: Path) -> None:

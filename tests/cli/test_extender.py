@@ -128,6 +128,17 @@ def test_arguments_of_agents_come_from_a_file(tmp_path: Path) -> None:
             assert json.loads(answer.read()) == [{"Host": "a", "Score": 7}]
 
 
+def test_fine_scores_are_out_of_a_hundred() -> None:
+    load = {"mean-free-cpu": "2400", "std-free-cpu": "500"}
+    calm = {"metadata": {"name": "a", "annotations": load}, "status": {"allocatable": {"cpu": "4"}}}
+    said = {"Pod": {}, "Nodes": {"items": [calm]}}
+    with running("--agents=safe", *_STANDALONE[1:], "--port=0", "--fine-scores") as extender:
+        url = f"http://127.0.0.1:{extender.lines[-1]['port']}/scheduler/priorities/safe-balance"
+        with urllib.request.urlopen(url, data=json.dumps(said).encode(), timeout=10) as answer:
+            # Of a mean of 40 percent, and a deviation of 12.5 percent.
+            assert json.loads(answer.read()) == [{"Host": "a", "Score": 62}]
+
+
 def test_help_names_the_environment() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "longshore", "extender", "--help"], capture_output=True, text=True, check=True

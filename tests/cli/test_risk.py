@@ -179,6 +179,18 @@ def test_a_node_that_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert summary == "1 node, 1 refused"
 
 
+def test_a_deviation_that_is_not_known_does_not_look_like_none(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    once = {key: text for key, text in WARM.items() if key.startswith("mean")}
+    _, _, _, cpu, memory, *_ = drawn(loaded("once", once), capsys=capsys)
+    assert re.fullmatch(r"once +cpu .* 70% (→|->) 76% +- +0% +100 +60 *", cpu)
+    assert re.fullmatch(r" +memory .* 69% (→|->) 75% +- +0% *", memory)
+    picture = tmp_path / "risk.svg"
+    draw_plot(found(loaded("once", once)), str(picture))
+    assert "deviation unknown" in picture.read_text()
+
+
 def test_a_node_without_measurements(capsys: pytest.CaptureFixture[str]) -> None:
     *_, summary = lines = drawn(loaded("bare", {}), capsys=capsys)
     assert any(line.split()[:5] == ["bare", "cpu", "no", "fresh", "measurements"] for line in lines)

@@ -12,14 +12,17 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from tests.live.podsets import Running, World, install_kinds, world
-from tests.live.podsets import running as podset_process
+from tests.live import stock
+from tests.live.podsets import World, install_kinds, world
+from tests.live.processes import Running
+from tests.live.processes import running as podset_process
 from tests.live.static import NAME, Static, install, running
 
 from longshore.dev import ControlPlane
 
 _RUN = (sys.executable, "-m", "longshore", "run", "-v", "--metrics-port=0", "--bind-address=127.0.0.1")
 MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
+_TRIGGERS = MANIFEST.with_name("triggers.yaml")
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -47,7 +50,7 @@ def start_scheduler(tmp_path: Path) -> Iterator[StartScheduler]:
     started: list[Scheduler] = []
 
     def start(plane: ControlPlane, *arguments: str) -> Scheduler:
-        plane.kubectl("apply", "-f", str(MANIFEST))
+        plane.kubectl("apply", "-f", str(MANIFEST), "-f", str(_TRIGGERS))
         kubeconfig = plane.service_account("longshore", namespace="kube-system")
         log = tmp_path / f"scheduler-{len(started)}.log"
         with log.open("w") as stderr:
@@ -90,6 +93,15 @@ def static(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
         told = scheduler.log.read_text()
         assert "no right" not in told
         assert "is forbidden" not in told
+
+
+@pytest.fixture(scope="session")
+def stock_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stock.World]:
+    """A cluster without nodes for stock kube-schedulers with extenders: each module has nodes of its own."""
+    with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
+        made = stock.World(plane, tmp_path_factory.mktemp("stock"))
+        yield made
+        made.api.close()
 
 
 @pytest.fixture(scope="session")

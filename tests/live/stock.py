@@ -21,10 +21,13 @@ from typing import Any, TypeVar
 
 from tests.compare.api import Api, Document, manifest, priority_classes, resource_of
 
-from longshore.api import Pod
+from longshore.agents.annotations import MEASURED_AT
+from longshore.agents.load import Missing
+from longshore.api import Node, Pod
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
 from longshore.dev.component import Component
+from longshore.dev.ports import Port
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 MANIFEST = Path(__file__).parents[2] / "deploy" / "extender" / "service-account.yaml"
@@ -60,6 +63,12 @@ def loaded(
     if memory is not None:
         said |= {"mean-free-memory": str(memory[0] * GI), "std-free-memory": str(memory[1] * GI)}
     return node(name).allocatable(cpu="8", memory="16Gi").annotations(**said)
+
+
+def measured(built: NodeBuilder, *, ago: float = 0.0) -> NodeBuilder:
+    """With the time at which its load was measured, in seconds before now."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
+    return built.annotations(**{MEASURED_AT: at})
 
 
 def among(web: PodBuilder, *names: str) -> PodBuilder:
@@ -106,6 +115,20 @@ class Extender:
         return self.process.wait(20)
 
 
+def policy(folder: Path, missing: Missing) -> str:
+    """The argument by which `safe` deals so with nodes that it knows nothing of."""
+    file = folder / "agents.yaml"
+    file.write_text(f"SafeOverload: {{missing: {missing}}}\n")
+    return f"--agent-config={file}"
+
+
+def free_port() -> int:
+    """A port where nobody listens."""
+    port = Port()
+    port.release()
+    return port.number
+
+
 def entry(port: int, agent: str, *, filters: bool = False, **more: Any) -> Document:
     verbs = {"prioritizeVerb": f"priorities/{agent}", "weight": 1}
     if filters:
@@ -126,12 +149,28 @@ class Scheduler:
         self.name = name
         self._component = component
 
+    def submit(self, *webs: Pod, **spec: Any) -> None:
+        """Pods for this scheduler, which nobody waits for."""
+        for web in webs:
+            body = manifest(web)
+            body["spec"] |= {"schedulerName": self.name, **spec}
+            self._world.api.request("POST", resource_of(web).path(namespace="default"), body)
+
     def place(self, web: Pod, **spec: Any) -> Fate:
         """What becomes of the pod at the first attempt; it stays."""
-        body = manifest(web)
-        body["spec"] |= {"schedulerName": self.name, **spec}
-        self._world.api.request("POST", resource_of(web).path(namespace="default"), body)
+        self.submit(web, **spec)
+        return self.fate(web)
+
+    def fate(self, web: Pod) -> Fate:
         return eventually(lambda: self._fate(web), f"{self.name} decides about {web.metadata.name}")
+
+    def lands(self, web: Pod, *, within: float = 30.0) -> str:
+        """The node that it comes to, at whichever attempt."""
+        return eventually(
+            lambda: str(self._world.api.get(web)["spec"].get("nodeName", "")),
+            f"{web.metadata.name} has a node",
+            within=within,
+        )
 
     def _fate(self, web: Pod) -> Fate | None:
         self._component.require_running()
@@ -174,6 +213,26 @@ class World:
         return pod(f"{base}-{secrets.token_hex(3)}")
 
     @contextmanager
+    def having(self, *nodes: Node) -> Iterator["World"]:
+        """With these nodes alone; they go at the end, and all pods."""
+        self.api.create(*nodes)
+        try:
+            yield self
+        finally:
+            self.clear()
+            self.api.request("DELETE", "/api/v1/nodes")
+
+    @contextmanager
+    def behind(self, agents: str, verb: str, *arguments: str, **env: str) -> Iterator[Scheduler]:
+        """A kube-scheduler that asks for one verb, filter and priority; the two processes start together."""
+        port = free_port()
+        with (
+            self.scheduler(entry(port, verb, filters=True)) as scheduler,
+            self.extender(agents, f"--port={port}", *arguments, **env),
+        ):
+            yield scheduler
+
+    @contextmanager
     def extender(self, agents: str, *arguments: str, **env: str) -> Iterator[Extender]:
         self._started += 1
         log = self._folder / f"extender-{self._started}.log"
@@ -207,6 +266,7 @@ class World:
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
             "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 1,
             "profiles": [
                 {
                     "schedulerName": name,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from tests.live.pods import create, manifest, pods, wait_until_running
 
+from longshore.agents.annotations import ALLOCATED_AT, moment
 from longshore.api import Node
 from longshore.cluster.measures import Measured
 from longshore.dev import ControlPlane
@@ -29,11 +31,11 @@ class ByHand:
 
     def __init__(self, load: Mapping[str, float], *, age: float = 0.0) -> None:
         self.load, self.age = load, age
-        self.failure = ""
+        self.failure: Exception | None = None
 
     async def measure(self, nodes: Sequence[Node]) -> dict[str, dict[str, Measured]]:
-        if self.failure:
-            raise ProviderFailed(self.failure)
+        if self.failure is not None:
+            raise self.failure
         at = time.time() - self.age
         return {name: {n.metadata.name: (value, at) for n in nodes} for name, value in self.load.items()}
 
@@ -77,7 +79,7 @@ def annotator(client: Client, nodes: list[str], provider: ByHand | None = None, 
 def written(plane: ControlPlane, node: str) -> dict[str, str]:
     """Its annotations of ours."""
     found = json.loads(plane.kubectl("get", "node", node, "-o", "json"))["metadata"]["annotations"]
-    return {key: text for key, text in found.items() if "free-" in key or "requested-" in key}
+    return {key: text for key, text in found.items() if re.search("free-|requested-|allocated-", key)}
 
 
 async def test_a_pass_writes_the_load_of_each_node(
@@ -119,6 +121,7 @@ async def test_allocation_counts_bound_pods_that_do_not_run(
     found = written(control_plane, nodes[0])
     assert (found["requested-cpu"], found["requested-memory"]) == ("250", "1610612736")
     assert (found["requested-pods"], found["free-pods"]) == ("1", "109")
+    assert time.time() - moment(found[ALLOCATED_AT]) < 60
     assert written(control_plane, nodes[1])["free-cpu"] == "8000"
 
 
@@ -129,14 +132,22 @@ async def test_nothing_is_written_if_nothing_changed(client: Counting, nodes: li
     assert (client.patched, done.nodes, done.unchanged) == ([], (), 2)
 
 
+@pytest.mark.parametrize(
+    ("failure", "problem"),
+    [
+        (ProviderFailed("Prometheus does not answer"), "Prometheus does not answer"),
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+    ],
+    ids=["expected", "unexpected"],
+)
 async def test_a_provider_that_fails_leaves_values_until_they_are_too_old(
-    control_plane: ControlPlane, client: Counting, nodes: list[str]
+    control_plane: ControlPlane, client: Counting, nodes: list[str], failure: Exception, problem: str
 ) -> None:
     provider = ByHand(LOAD, age=200.0)
     await annotator(client, nodes, provider).once()
-    provider.failure = "Prometheus does not answer"
+    provider.failure = failure
     done = await annotator(client, nodes, provider).once()
-    assert (done.problem, done.nodes, done.unmeasured) == (provider.failure, (), 2)
+    assert (done.problem, done.nodes, done.unmeasured) == (problem, (), 2)
     await annotator(client, nodes, provider, max_age=100.0).once()
     assert [written(control_plane, name) for name in nodes] == [{}, {}]
 

@@ -1,30 +1,23 @@
 """Agents behind a stock kube-scheduler: where pods land, and what its log says of the scores."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
 from tests.agents.test_pigeon import used
-from tests.live.stock import Extender, World, among, eventually, loaded
+from tests.live.stock import HOSTNAME, Extender, World, among, eventually, loaded, measured
 
 from longshore.agents.safe import REASON_RISK
-from longshore.dev import ControlPlane
 from longshore.testing import NodeBuilder, PodBuilder, node
+
+pytestmark = pytest.mark.control_plane
 
 CPU_RISK = REASON_RISK.format(utilization=90, resource="cpu", percentile=30)
 MEMORY_RISK = REASON_RISK.format(utilization=90, resource="memory", percentile=30)
-VECTOR_B = "vector-b"
 
 
 def congested(name: str, factor: str | None) -> NodeBuilder:
     built = node(name).allocatable(cpu="8", memory="16Gi")
     return built if factor is None else built.annotations(**{"congestion-factor": factor})
-
-
-def timed(name: str, free: int) -> NodeBuilder:
-    """Measured just now: pods that come count until they show."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return loaded(name, cpu=(free, 400)).annotations(**{"longshore.dev/measured-at": now})
 
 
 NODES = [
@@ -37,7 +30,6 @@ NODES = [
     node("steady").allocatable(cpu="4").annotations(**{"mean-free-cpu": "2000", "std-free-cpu": "0"}),
     node("wild").allocatable(cpu="4").annotations(**{"mean-free-cpu": "2600", "std-free-cpu": "1200"}),
     node("vector-a").allocatable(cpu="4").annotations(**{"mean-free-cpu": "2000", "std-free-cpu": "400"}),
-    node(VECTOR_B).allocatable(cpu="4").annotations(**{"mean-free-cpu": "1000", "std-free-cpu": "400"}),
     congested("c0", "0"),
     congested("c33", "33"),
     congested("c50", "50"),
@@ -48,17 +40,21 @@ NODES = [
     used("p1", [4000, 8192, 110], [1000, 2048, 0]),
     used("p2", [4000, 8192, 110], [2000, 4096, 0]),
     used("p3", [4000, 8192, 110], [3000, 6144, 0]),
+    used("no-memory", [4000, 8192, 110], [0, 8177, 0]),
+    used("no-cpu", [4000, 8192, 110], [3991, 0, 0]),
+    used("little", [4000, 8192, 110], [3990, 8176, 0]),
+    used("same", [4000, 8192, 110], [2000, 4096, 0]),
 ]
 PIGEONS = ("p1", "p2", "p3")
+# Measured just now: pods that come count until they show.
+FREE = {"t0": 6000, "t1": 3000, "t2": 3000}
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
-        made = World(plane, tmp_path_factory.mktemp("stock"))
-        made.api.create(*NODES, timed("t0", 6000), timed("t1", 3000), timed("t2", 3000))
+def world(stock_cluster: World) -> Iterator[World]:
+    now = [measured(loaded(name, (free, 400))) for name, free in FREE.items()]
+    with stock_cluster.having(*NODES, *now) as made:
         yield made
-        made.api.close()
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +74,7 @@ def test_safe_refuses_and_ranks(world: World, extender: Extender) -> None:
     with world.scheduler(extender.entry("safe-overload", filters=True)) as scheduler:
         refused = scheduler.place(among(small(world, "refused"), "full"))
         assert refused.node == ""
-        assert refused.message.startswith("0/23 nodes are available: ")
+        assert refused.message.startswith(f"0/{len(NODES) + len(FREE)} nodes are available: ")
         assert f"1 {CPU_RISK}, {MEMORY_RISK}" in refused.message
 
         ranking = ["idle", "warm", "spiky", "full"]
@@ -102,7 +98,7 @@ def test_pods_of_a_burst_do_not_all_go_to_the_node_that_was_idle(world: World, e
     """Nobody has measured them yet, but they count: five fill the first node, two each of the others."""
     with world.scheduler(extender.entry("safe-overload", filters=True)) as scheduler:
         asks = [world.named("burst").requests(cpu="900m", memory="16Mi") for _ in range(9)]
-        landed = [scheduler.place(among(each, "t0", "t1", "t2")).node for each in asks]
+        landed = [scheduler.place(among(each, *FREE)).node for each in asks]
     assert sorted(landed) == ["t0"] * 5 + ["t1"] * 2 + ["t2"] * 2
     world.clear()
 
@@ -131,10 +127,25 @@ def test_two_entries_add_up(world: World, extender: Extender) -> None:
 
 
 def test_foo_changes_nothing(world: World, extender: Extender) -> None:
-    with world.scheduler(extender.entry("foo", filters=True)) as scheduler:
-        web = among(world.named("foo"), "idle", "full", "c100")
-        assert scheduler.place(web).node
-        assert scheduler.extender_scores(web) == {"idle": 1, "full": 1, "c100": 1}
+    """All nodes gain as much by it, so that pods go where they would go without it."""
+    likes = {"idle": 100, "c0": 60, "full": 10}
+
+    def wishes() -> PodBuilder:
+        web = among(world.named("foo"), *likes, "c100")
+        for name, weight in likes.items():
+            web = web.node_affinity(HOSTNAME, "In", name, preferred=weight)
+        return web
+
+    with (
+        world.scheduler(scoring="NodeAffinity") as without,
+        world.scheduler(extender.entry("foo", filters=True), scoring="NodeAffinity") as beside,
+    ):
+        one, other = wishes(), wishes()
+        assert without.place(one).node == beside.place(other).node == "idle"
+        assert beside.extender_scores(other) == dict.fromkeys([*likes, "c100"], 1)
+        totals = without.totals(one)
+        assert len(set(totals.values())) == 4
+        assert beside.totals(other) == {name: total + 10 for name, total in totals.items()}
 
 
 def test_pigeon_spreads_or_packs_as_its_policy_says(world: World, extender: Extender) -> None:
@@ -166,11 +177,15 @@ def test_pigeon_adapts_to_the_pods_that_it_sees(world: World) -> None:
         assert landed == "p3"
 
 
-def test_thresholds_come_from_the_environment(world: World) -> None:
-    with (
-        world.extender("safe", SAFEUTILIZATION="100") as lenient,
-        world.scheduler(lenient.entry("safe-overload", filters=True)) as scheduler,
-    ):
-        web = among(world.named("lenient").requests(cpu="500m"), VECTOR_B, "bare")
-        assert scheduler.place(web).node == VECTOR_B
-        assert scheduler.extender_scores(web) == {VECTOR_B: 10, "bare": 0}
+def test_pigeon_and_nodes_without_room(world: World, extender: Extender) -> None:
+    """Balance would have the first, which is empty but for its memory."""
+    with world.scheduler(extender.entry("pigeon-holing")) as scheduler:
+        web = among(small(world, "large"), "no-memory", "p2", "same")
+        assert scheduler.place(web).node in ("p2", "same")
+        assert scheduler.extender_scores(web) == {"no-memory": 0, "p2": 10, "same": 10}
+
+        # It counts as 10m and 16 MiB.
+        web = among(world.named("best-effort"), "no-memory", "no-cpu", "little")
+        assert scheduler.place(web).node == "little"
+        assert scheduler.extender_scores(web) == {"no-memory": 0, "no-cpu": 0, "little": 10}
+    world.clear()

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.live.stock import Extender, World, among, entry, eventually, loaded
+from tests.live.stock import Extender, World, among, entry, eventually, free_port, loaded
 
-from longshore.dev import ControlPlane
-from longshore.dev.ports import Port
 from longshore.serve.extender import NO_BIND
 from longshore.testing import node
+
+pytestmark = pytest.mark.control_plane
 
 SLOW = """
 import time
@@ -33,12 +33,9 @@ NODES = [
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
-        made = World(plane, tmp_path_factory.mktemp("stock"))
-        made.api.create(*NODES)
+def world(stock_cluster: World) -> Iterator[World]:
+    with stock_cluster.having(*NODES) as made:
         yield made
-        made.api.close()
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +50,7 @@ def extender(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def nobody() -> int:
     """A port where nobody listens."""
-    port = Port()
-    port.release()
-    return port.number
+    return free_port()
 
 
 def test_priorities_of_one_that_is_down_are_left_out(world: World, nobody: int) -> None:
@@ -89,7 +84,7 @@ def test_one_that_comes_back_is_asked_again(world: World, nobody: int) -> None:
         web = among(world.named("web").requests(cpu="500m"), "idle", "warm")
         assert scheduler.place(web).node == ""
         with world.extender("safe", f"--port={nobody}"):
-            eventually(lambda: world.api.get(web)["spec"].get("nodeName") == "idle", "it lands on idle")
+            assert scheduler.lands(web) == "idle"
 
 
 def test_by_name_the_scores_of_other_plugins_stay_right(world: World, extender: Extender) -> None:
@@ -134,7 +129,8 @@ def test_victims_of_preemption_are_those_that_kube_scheduler_found(
         assert scheduler.place(low, terminationGracePeriodSeconds=0).node == "small"
         high = among(world.named("high").requests(cpu="800m").priority(100), "small")
         scheduler.place(high)
-        eventually(lambda: world.api.get(high)["spec"].get("nodeName") == "small", "the other made room")
+        # The other has made room.
+        assert scheduler.lands(high) == "small"
     assert world.api.find(low) is None
     world.clear()
 
@@ -154,6 +150,7 @@ def test_what_was_learnt_is_written_and_survives_a_restart(world: World) -> None
             lambda: learning.post("priorities/rl-priority", said)[0] == {"Host": "idle", "Score": 5},
             "five failures are known",
         )
+        assert scheduler.place(among(world.named("new").labels(podtype="D"), "idle", "warm")).node == "warm"
         assert learning.stop() == 0
     stored = world.plane.kubectl("get", "configmap", "longshore-rewards", "-n", "kube-system", "-o", "name")
     assert "longshore-rewards" in str(stored)

@@ -140,12 +140,15 @@ def test_maximum_age_and_settling_reach_the_measures() -> None:
     assert (cluster.measures.max_age, cluster.measures.settle) == (60.0, 7.0)
 
 
-def test_without_a_provider_nodes_speak_for_themselves() -> None:
+async def test_without_a_provider_nodes_speak_for_themselves() -> None:
     cluster = ClusterState()
     settings = MeasurementSettings()
     provider = make_provider(settings, client=None)  # type: ignore[arg-type]
     assert provider is None
-    Measuring(settings, provider, cluster, lambda _event: None)
+    told = asyncio.Event()
+    task = asyncio.create_task(Measuring(settings, provider, cluster, lambda _event: told.set()).run())
+    await told.wait()
+    task.cancel()
     cluster.add_node(node("a").allocatable(cpu="4").annotations(**{"mean-free-cpu": "3000"}))
     assert cluster.measures.value("cpu/mean", cluster.all_nodes()).tolist() == [1000.0]
 

@@ -7,8 +7,9 @@ import pytest
 
 from longshore.agents import annotations
 from longshore.api import Node
-from longshore.live.nodeannotations import allocation, asked_for, changes, load
-from longshore.testing import node, pod
+from longshore.live import nodeannotations
+from longshore.live.nodeannotations import asked_for, changes, load
+from longshore.testing import NodeBuilder, node, pod
 
 NOW = 1_800_000_000.0
 NOW_TEXT = "2027-01-15T08:00:00Z"
@@ -140,6 +141,15 @@ def test_only_what_differs_is_written() -> None:
 # What pods ask for.
 
 
+def allocation(of: Node, asked: Mapping[str, int], *, now: float = NOW, **more: str) -> dict[str, str | None]:
+    return dict(nodeannotations.allocation(of, asked, now=now, max_age=MAX_AGE, **more))
+
+
+def allocated(of: NodeBuilder) -> Node:
+    """With all that a pass writes."""
+    return of.annotations(**{key: text for key, text in allocation(of, {}).items() if text is not None})
+
+
 def test_pods_that_are_bound_count_whether_they_run_or_not() -> None:
     pods = [
         pod("waits").requests(cpu="500m", memory="1.5Gi").on("n1"),
@@ -156,7 +166,7 @@ def test_init_containers_and_overhead_count() -> None:
     assert asked_for([asks])["n1"]["cpu"] == 1600
 
 
-def test_the_ten_annotations_are_whole_numbers() -> None:
+def test_the_ten_annotations_are_whole_numbers_with_their_time() -> None:
     of = BIG.allocatable(**{"ephemeral-storage": "10Gi", "nvidia.com/gpu": "4"})
     asks = pod("p").requests(**{"cpu": "0.1", "memory": "1.5Gi", "nvidia.com/gpu": "1"}).on("n1")
     assert allocation(of, asked_for([asks])["n1"]) == {
@@ -170,7 +180,34 @@ def test_the_ten_annotations_are_whole_numbers() -> None:
         "free-gpu": "3",
         "requested-ephemeral-storage": "0",
         "free-ephemeral-storage": str(10 * 2**30),
+        "longshore.dev/allocated-at": NOW_TEXT,
     }
+
+
+def test_what_pods_ask_for_is_not_written_again_while_it_is_the_same() -> None:
+    there = allocated(BIG)
+    assert changes(there, allocation(there, {}, now=NOW + 60)) == {}
+
+
+def test_its_time_is_renewed_before_it_is_too_old() -> None:
+    there = allocated(BIG)
+    told = changes(there, allocation(there, {}, now=NOW + 120))
+    assert told == {"longshore.dev/allocated-at": "2027-01-15T08:02:00Z"}
+
+
+def test_its_time_is_that_of_the_change() -> None:
+    there = allocated(BIG)
+    told = changes(there, allocation(there, {"cpu": 500}, now=NOW + 60))
+    assert told == {
+        "requested-cpu": "500",
+        "free-cpu": "7500",
+        "longshore.dev/allocated-at": "2027-01-15T08:01:00Z",
+    }
+
+
+def test_a_time_that_is_yet_to_come_is_not_left_there() -> None:
+    there = allocated(BIG)
+    assert "longshore.dev/allocated-at" in changes(there, allocation(there, {}, now=NOW - 3600))
 
 
 def test_nothing_is_left_of_a_node_whose_pods_ask_for_more() -> None:

@@ -23,20 +23,7 @@ profiles:
   - {name: Reward, args: {halfLife: 0s}}
 longshore: {tieBreak: first}
 """
-RIGHTS = """
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: longshore-rewards, namespace: kube-system}
-rules:
-- {apiGroups: [""], resources: [configmaps], verbs: [create]}
-- {apiGroups: [""], resources: [configmaps], resourceNames: [longshore-rewards], verbs: [get, patch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: longshore-rewards, namespace: kube-system}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: longshore-rewards}
-subjects: [{kind: ServiceAccount, name: longshore, namespace: kube-system}]
-"""
+RIGHTS = Path(__file__).parents[2] / "deploy" / "rewards.yaml"
 
 
 def typed(name: str, **spec: str) -> dict[str, object]:
@@ -65,7 +52,7 @@ def test_pods_avoid_a_node_where_their_type_failed_also_after_a_restart(
     own_cluster: OwnCluster, start_scheduler: StartScheduler, tmp_path: Path
 ) -> None:
     plane = own_cluster(nodes=3, kwok=False, controller_manager=False)
-    plane.kubectl("apply", "-f", "-", input=RIGHTS)
+    plane.kubectl("apply", "-f", str(RIGHTS))
     file = tmp_path / "scheduler.yaml"
     file.write_text(CONFIGURATION)
     first = start_scheduler(plane, "--config", str(file))

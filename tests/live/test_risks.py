@@ -126,6 +126,16 @@ def test_a_deviation_of_nothing_has_no_distribution() -> None:
     assert (cpu.alpha, cpu.beta, cpu.risk) == (None, None, 1.0)
 
 
+def test_a_deviation_that_is_not_known_is_told_as_such() -> None:
+    """As from metrics-server, of which a single question gives a single sample."""
+    once = {"cpu/mean": {"bare": (6000.0, NOW)}, "cpu/p99": {"bare": (6000.0, NOW)}}
+    cpu = the_only(look(BARE, values=once)).resources["cpu"]
+    assert (cpu.mean, cpu.deviation, cpu.sigma, cpu.risk) == (6000.0, None, 0.0, 0.0)
+    assert (cpu.p50, cpu.p99) == (None, 6000.0)
+    annotated = the_only(look(BARE.annotations(**{"mean-free-cpu": "2000"}))).resources["cpu"]
+    assert (annotated.mean, annotated.deviation) == (6000.0, None)
+
+
 def test_a_deviation_that_no_distribution_has() -> None:
     cpu = the_only(look(loaded("n", (4000, 4000), (12 * GI, GI)))).resources["cpu"]
     assert (cpu.alpha, cpu.beta, cpu.risk) == (None, None, 1.0)

@@ -1,10 +1,12 @@
-"""Mean, deviation and percentile of samples, in virtual time."""
+"""Mean, deviation and percentiles of samples, in virtual time."""
 
 import statistics
 
 import pytest
 
 from longshore.live.slidingwindow import SlidingWindow, SlidingWindows
+
+ONE_SAMPLE = ("mean", "p50", "p90", "p95", "p99")
 
 
 def test_nothing_is_known_of_no_samples() -> None:
@@ -14,10 +16,10 @@ def test_nothing_is_known_of_no_samples() -> None:
 def test_one_sample_has_no_deviation() -> None:
     window = SlidingWindow(900)
     window.add(250.0, 1000.0)
-    assert window.statistics() == {"mean": (250.0, 1000.0), "p95": (250.0, 1000.0)}
+    assert window.statistics() == dict.fromkeys(ONE_SAMPLE, (250.0, 1000.0))
 
 
-def test_several_samples_have_all_three_with_the_time_of_the_last() -> None:
+def test_several_samples_have_all_of_them_with_the_time_of_the_last() -> None:
     window = SlidingWindow(900)
     values = [float(number) for number in range(101)]
     for number, value in enumerate(values):
@@ -25,7 +27,8 @@ def test_several_samples_have_all_three_with_the_time_of_the_last() -> None:
     found = window.statistics()
     assert found["mean"] == pytest.approx((50.0, 1100.0))
     assert found["std"] == pytest.approx((statistics.stdev(values), 1100.0))
-    assert found["p95"] == pytest.approx((95.0, 1100.0))
+    for percent in (50, 90, 95, 99):
+        assert found[f"p{percent}"] == pytest.approx((percent, 1100.0))
 
 
 def test_a_sample_that_was_seen_before_counts_once() -> None:
@@ -54,7 +57,7 @@ def test_after_a_long_silence_only_the_new_sample_counts() -> None:
     window = SlidingWindow(60)
     window.add(100.0, 1000.0)
     window.add(300.0, 5000.0)
-    assert window.statistics() == {"mean": (300.0, 5000.0), "p95": (300.0, 5000.0)}
+    assert window.statistics() == dict.fromkeys(ONE_SAMPLE, (300.0, 5000.0))
 
 
 def test_nodes_and_resources_are_kept_apart_and_forgotten_when_gone() -> None:
@@ -64,8 +67,7 @@ def test_nodes_and_resources_are_kept_apart_and_forgotten_when_gone() -> None:
     windows.add("b", "cpu", 300.0, 1001.0)
     windows.keep(["a", "c"])
     assert windows.statistics() == {
-        "cpu/mean": {"a": (100.0, 1000.0)},
-        "cpu/p95": {"a": (100.0, 1000.0)},
-        "memory/mean": {"a": (5.0, 1000.0)},
-        "memory/p95": {"a": (5.0, 1000.0)},
+        f"{resource}/{name}": {"a": (value, 1000.0)}
+        for resource, value in (("cpu", 100.0), ("memory", 5.0))
+        for name in ONE_SAMPLE
     }

@@ -1,7 +1,9 @@
 """What an extender answers to a kube-scheduler: filters and priorities."""
 
 import time
+from collections.abc import Callable
 
+import pytest
 from tests.serve.extendernodes import CALM, FILTER, FULL, PRIORITIES, RISK, WEB, with_free
 from tests.serve.extenders import (
     Made,
@@ -13,7 +15,7 @@ from tests.serve.extenders import (
 
 from longshore.api import Change
 from longshore.serve.extender import UNKNOWN_NODE
-from longshore.testing import node, pod
+from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 
 def test_a_node_that_is_refused_is_named_with_its_reason_where_preemption_cannot_help(safe: Made) -> None:
@@ -103,6 +105,69 @@ def test_a_filter_that_narrows_the_nodes_down(file: str) -> None:
     assert list(answer["FailedAndUnresolvableNodes"]) == ["full"]
 
 
+# Pods of nodes that are sent.
+
+
+def asking(name: str, on: str = "calm") -> PodBuilder:
+    return pod(name).requests(cpu="1500m").on(on)
+
+
+def left_of_sent(made: Made, *nodes: NodeBuilder) -> list[str]:
+    _, answer = made.post(FILTER, about_nodes(WEB, nodes))
+    return [item["metadata"]["name"] for item in answer["Nodes"]["items"]]
+
+
+@pytest.fixture
+def by_requests() -> Made:
+    """Nodes without measurements count with what their pods ask for."""
+    made = make("safe", arguments={"SafeOverload": {"missing": "Requests"}})
+    made.put(BARE)
+    return made
+
+
+BARE = node("bare").allocatable(cpu="4")
+
+
+def test_pods_of_a_node_that_is_sent_are_those_of_the_watch(by_requests: Made) -> None:
+    pods = [asking(name, on="bare") for name in "abc"]
+    by_requests.put(*pods)
+    assert left_of_sent(by_requests, BARE) == []
+    by_requests.engine.receive(Change(pods[0], None), now=time.monotonic())
+    assert left_of_sent(by_requests, BARE) == ["bare"]
+    by_requests.put(asking("d", on="bare"))
+    assert left_of_sent(by_requests, BARE) == []
+
+
+def test_a_pod_of_the_same_name_runs_on_another_node_that_is_sent(by_requests: Made) -> None:
+    other = node("other").allocatable(cpu="2")
+    by_requests.put(other, asking("a", on="other"))
+    assert left_of_sent(by_requests, BARE, other) == ["bare"]
+    gone = asking("a", on="other")
+    by_requests.engine.receive(Change(gone, None), now=time.monotonic())
+    by_requests.put(*(asking(name, on="bare").uid(f"{name}-2") for name in "abc"))
+    assert left_of_sent(by_requests, BARE, other) == ["other"]
+
+
+def test_a_node_is_sent_whose_name_took_the_place_of_another(by_requests: Made) -> None:
+    """The pods of the one before are not left behind, nor taken for those of the other."""
+    first, second = node("first").allocatable(cpu="1"), node("second").allocatable(cpu="1")
+    by_requests.put(first, asking("a", on="first"))
+    assert left_of_sent(by_requests, first, second) == ["second"]
+    for gone in (asking("a", on="first"), first):
+        by_requests.engine.receive(Change(gone, None), now=time.monotonic())
+    by_requests.put(second, asking("b", on="second"))
+    assert left_of_sent(by_requests, first, second) == ["first"]
+
+
+def test_what_the_pods_of_a_node_that_is_sent_use_is_in_its_measurement(safe: Made) -> None:
+    just_now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    timed = CALM.annotations(**{"longshore.dev/measured-at": just_now})
+    safe.put(*(asking(f"old-{number}") for number in range(3)))
+    assert left_of_sent(safe, timed) == ["calm"]
+    safe.put(asking("new"))
+    assert left_of_sent(safe, timed) == []
+
+
 # Priorities.
 
 
@@ -132,6 +197,27 @@ def test_scores_in_between_are_rounded(file: str) -> None:
     made.put(CALM, FULL)
     _, answer = made.post("priorities/plain", about_names(WEB, ["calm", "full"]))
     assert by_host(answer) == {"calm": 10, "full": 4}
+
+
+# Out of 100: 98 and 88, 56 and 51.
+NOT_WHOLE = with_free("a", 2400, 500), with_free("b", 2000, 500)
+
+
+def test_scores_are_in_tenths_whatever_the_arguments_say() -> None:
+    fine = {"fineScores": True}
+    made = make("safe", arguments={"SafeOverload": fine, "SafeBalance": fine})
+    made.put(*NOT_WHOLE)
+    for verb, scores in ((PRIORITIES, {"a": 9, "b": 8}), ("priorities/safe-balance", {"a": 6, "b": 5})):
+        assert by_host(made.post(verb, about_names(WEB, ["a", "b"]))[1]) == scores
+
+
+@pytest.mark.parametrize("about", [about_nodes, about_names])
+def test_fine_scores_are_out_of_a_hundred(about: Callable[..., dict[str, object]]) -> None:
+    made = make("safe", fine_scores=True)
+    made.put(*NOT_WHOLE)
+    said = about(WEB, NOT_WHOLE if about is about_nodes else ["a", "b"])
+    assert by_host(made.post(PRIORITIES, said)[1]) == {"a": 98, "b": 88}
+    assert by_host(made.post("priorities/safe-balance", said)[1]) == {"a": 56, "b": 51}
 
 
 def test_nodes_that_were_sent_before_do_not_count(file: str) -> None:

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from tests.serve.extendernodes import CALM, FILTER, PRIORITIES, RISK, WEB, with_free
 from tests.serve.extenders import (
     Made,
@@ -203,3 +204,22 @@ def test_what_a_provider_measured_counts_for_nodes_that_are_sent() -> None:
     made.extender.measured({"cpu/mean": {"bare": (3900.0, time.time())}, "cpu/std": {"bare": (100.0, 0.0)}})
     _, answer = made.post(FILTER, about_nodes(WEB, [bare]))
     assert answer["FailedAndUnresolvableNodes"] == {"bare": RISK}
+
+
+def test_a_round_without_measurements_undoes_nothing_for_nodes_that_are_sent() -> None:
+    made = make("safe")
+    made.extender.measured({"cpu/mean": {"bare": (3900.0, time.time())}, "cpu/std": {"bare": (100.0, 0.0)}})
+    made.extender.measured({})
+    made.extender.measured({"cpu/mean": {}})
+    _, answer = made.post(FILTER, about_nodes(WEB, [node("bare").allocatable(cpu="4")]))
+    assert answer["FailedAndUnresolvableNodes"] == {"bare": RISK}
+
+
+def test_each_answer_of_an_agent_is_one_line_of_the_log(safe: Made) -> None:
+    with capture_logs() as told:
+        safe.post(FILTER, about_names(WEB, ["calm", "full"]))
+        safe.post(PRIORITIES, about_names(WEB, ["calm"]))
+    assert told == [
+        {"log_level": "info", "event": "answered", "verb": FILTER, "pod": WEB.key, "nodes": 2, "left": 1},
+        {"log_level": "info", "event": "answered", "verb": PRIORITIES, "pod": WEB.key, "nodes": 1, "left": 1},
+    ]

@@ -3,46 +3,18 @@
 import http.client
 import json
 import shutil
-import socket
 import ssl
 from pathlib import Path
 
 import pytest
-from tests.serve.extendernodes import FILTER, WEB
-from tests.serve.extenders import LOOPBACK, Made, about_names, on_a_port, request
+from tests.serve.extendernodes import FILTER
+from tests.serve.extenders import LOOPBACK, Made, on_a_port, request
+from tests.serve.rawhttp import BODY, HEAD, WHOLE, exchange, names
 
 from longshore.dev.certificates import Authority
 from longshore.errors import UserError
-from longshore.serve.extender import Reply
 from longshore.serve.extenderhttp import listening
 from longshore.serve.extendertls import Certificates, TLSFiles
-from longshore.testing import node
-
-BODY = json.dumps(about_names(WEB, ["calm"])).encode()
-HEAD = f"POST /scheduler/{FILTER} HTTP/1.1\r\nHost: x\r\n".encode()
-WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
-
-
-def exchange(port: int, *parts: bytes, answers: int = 1) -> list[tuple[int, bytes]]:
-    """What comes back for these bytes, sent one after the other on one connection."""
-    found = []
-    with socket.create_connection((LOOPBACK, port), timeout=10) as connection:
-        for part in parts:
-            connection.sendall(part)
-        with connection.makefile("rb") as stream:
-            for _ in range(answers):
-                status = int(stream.readline().split()[1])
-                length = 0
-                while line := stream.readline().strip():
-                    name, _, value = line.partition(b":")
-                    length = int(value) if name.lower() == b"content-length" else length
-                found.append((status, stream.read(length)))
-    return found
-
-
-def names(body: bytes) -> list[str]:
-    found: list[str] = json.loads(body)["NodeNames"]
-    return found
 
 
 def test_a_connection_is_kept_for_the_next_request(safe: Made) -> None:
@@ -192,38 +164,3 @@ def test_an_authority_that_is_none_is_one_clear_line(ours: Authority, tmp_path: 
     wrong.write_text("no certificate")
     with pytest.raises(UserError, match=f"cannot verify callers: {wrong}"):
         certificates(ours, client_ca=wrong)
-
-
-def test_a_node_that_becomes_known_in_a_moment_is_waited_for(
-    safe: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told_of_early: list[bool] = []
-    asked = safe.extender.answer
-
-    def answer(method: str, path: str, body: bytes) -> Reply:
-        reply = asked(method, path, body)
-        told_of_early.append(reply.early)
-        # The watch tells of it just then.
-        safe.put(node("late").allocatable(cpu="8", memory="16Gi"))
-        return reply
-
-    monkeypatch.setattr(safe.extender, "answer", answer)
-    said = json.dumps(about_names(WEB, ["calm", "late"])).encode()
-    with on_a_port(safe.extender) as port:
-        _, body, _ = request(port, "POST", f"/scheduler/{FILTER}", said)
-    assert names(body) == ["calm", "late"]
-    assert told_of_early == [True, False]
-
-
-def test_a_node_that_stays_unknown_is_waited_for_once(safe: Made) -> None:
-    said = about_names(WEB, ["calm", "who"])
-    replies = [safe.extender.answer("POST", f"/scheduler/{FILTER}", json.dumps(said).encode()) for _ in "12"]
-    assert [reply.early for reply in replies] == [True, False]
-
-
-def test_requests_that_do_not_wait_are_answered_in_their_order_beside_an_unknown_node(safe: Made) -> None:
-    said = json.dumps(about_names(WEB, ["who"])).encode()
-    unknown = HEAD + b"Content-Length: %d\r\n\r\n" % len(said) + said
-    with on_a_port(safe.extender) as port:
-        answers = exchange(port, unknown + WHOLE + unknown, answers=3)
-    assert [names(body) for _, body in answers] == [[], ["calm"], []]

@@ -126,6 +126,13 @@ def test_until_the_cache_is_full_no_node_is_refused_for_good() -> None:
     assert made.extender.answer("GET", "/healthz", b"").status == 200
 
 
+def test_nodes_that_are_sent_wait_for_their_pods_and_measurements() -> None:
+    made = make("safe", hindrance="the first measurements are awaited")
+    _, answer = made.post(FILTER, about_nodes(WEB, [CALM]))
+    assert answer["Error"] == "the extender is not ready: the first measurements are awaited"
+    assert made.post(PRIORITIES, about_nodes(WEB, [CALM]))[0] == 503
+
+
 def test_bind_is_refused_with_what_to_do(safe: Made) -> None:
     assert safe.post("bind", {"PodName": "web"}) == (200, {"Error": NO_BIND})
 

@@ -2,10 +2,10 @@
 
 Others may measure the nodes as well, and values of two sources must not be mixed. Hence one rule: `read_load`
 is for whoever sets up the provider of measurements, if that provider is `annotations`; no agent calls it.
-Whoever builds a cluster by hand, for a simulation or for the Node objects of one request, calls it there, and
-tells the time with `cluster.measures.put({}, now=...)` if values are to grow old. Annotations that no
-provider measures belong to the agent that wants them, which calls `read_congestion` or `read_requested`
-itself. All three may be called again for the same cluster: nodes are read once.
+Whoever builds a cluster by hand, as for the Node objects of one request, calls it there, and tells the time
+with `cluster.measures.put({}, now=...)` if values are to grow old. Annotations that no provider measures
+belong to the agent that wants them, which calls `read_congestion` or `read_requested` itself. All three may
+be called again for the same cluster: nodes are read once.
 """
 
 import math
@@ -40,6 +40,10 @@ REQUESTED: Final = {
     "gpu": "requested-gpu",
     "ephemeral-storage": "requested-ephemeral-storage",
 }
+# When that was counted, in RFC 3339. Without it, too, the values never grow old.
+ALLOCATED_AT: Final = "longshore.dev/allocated-at"
+# 1 as long as what was counted is not too old: the amounts themselves stay, for want of better ones.
+ALLOCATION: Final = "allocation/fresh"
 # What the node offers of a resource that has no domain in its name, and therefore no column.
 GPUS: Final = "gpu/allocatable"
 
@@ -73,20 +77,19 @@ def load(node: Node) -> dict[str, Measured]:
     """How much is used: what the node offers without what is free, below 0 if more is free than it offers."""
     annotations = node.metadata.annotations
     offered = allocatable_amounts(node.status.allocatable)
-    at = _time(annotations.get(MEASURED_AT, ""))
+    at = moment(annotations.get(MEASURED_AT, ""))
     found: dict[str, Measured] = {}
     for resource in MEAN_FREE:
         capacity = offered.get(resource, 0)
         mean = number(annotations.get(MEAN_FREE[resource], ""))
-        # A deviation that nobody wrote is none; one of infinity, or NaN of a single sample, spoils the mean.
         std = number(annotations.get(STD_FREE[resource], ""))
-        std = 0.0 if std is None else std
-        if mean is None or not math.isfinite(std):
-            mean = std = _UNKNOWN
+        # A deviation that nobody wrote is not known; one of infinity, or NaN, spoils the mean.
+        if mean is None or not math.isfinite(std or 0.0):
+            mean = std = None
         texts = (annotations.get(key, "") for key in FORECAST_FREE[resource])
         forecast = next((n for text in texts if (n := number(text)) is not None), _UNKNOWN)
-        found[f"{resource}/mean"] = (capacity - mean, at)
-        found[f"{resource}/std"] = (std, at)
+        found[f"{resource}/mean"] = (_UNKNOWN if mean is None else capacity - mean, at)
+        found[f"{resource}/std"] = (_UNKNOWN if std is None else std, at)
         found[f"{resource}/forecast"] = (capacity - forecast, at)
     return found
 
@@ -101,7 +104,7 @@ def congestion(node: Node) -> dict[str, Measured]:
 
 def requested(node: Node) -> dict[str, Measured]:
     annotations = node.metadata.annotations
-    found: dict[str, Measured] = {}
+    found: dict[str, Measured] = {ALLOCATION: (1.0, moment(annotations.get(ALLOCATED_AT, "")))}
     for resource, key in REQUESTED.items():
         amount = number(annotations.get(key, ""))
         found[requested_measure(resource)] = (_UNKNOWN if amount is None else amount, _UNKNOWN)
@@ -114,7 +117,8 @@ def number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
-def _time(text: str) -> float:
+def moment(text: str) -> float:
+    """In seconds since 1970; NaN for what is no time."""
     try:
         at = datetime.fromisoformat(text)
         # Without a zone it would be the local time of this machine, whatever that is.

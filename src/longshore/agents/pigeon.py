@@ -2,8 +2,8 @@
 
 LOAD_BALANCE spreads pods, CONSOLIDATE packs them, and A_BINPACK does the one or the other: it spreads while
 the pods that it has seen are alike, and packs when they are of many sizes. The cluster is the nodes that
-passed the filters for this pod. What is used on them is what they say in the annotations `requested-*`, else
-what the requests of their pods come to.
+passed the filters for this pod. What is used on them is what they say in the annotations `requested-*`; if
+they say nothing, or have not been annotated for too long, what the requests of their pods come to.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import structlog
 
-from longshore.agents.annotations import GPUS, read_requested, requested_measure
+from longshore.agents.annotations import ALLOCATION, GPUS, read_requested, requested_measure
 from longshore.agents.arguments import arguments, not_understood, whole_numbers
 from longshore.agents.demandhistory import DemandHistory
 from longshore.agents.objectives import (
@@ -133,13 +133,21 @@ class PigeonHoling:
 
     def _usage(self, resource: str, nodes: Nodes) -> Floats:
         said = nodes.cluster.measures.value(requested_measure(resource), nodes)
-        amount = np.where(np.isnan(said), self._column(nodes.requested, resource, nodes), said)
+        counted = self._column(nodes.requested, resource, nodes)
+        amount = np.where(np.isnan(said) | _outdated(nodes), counted, said)
         usage: Floats = np.floor(np.clip(amount, 0, LARGEST_REQUEST) / self._resources[resource])
         return usage
 
     def _column(self, columns: Any, resource: str, nodes: Nodes) -> Any:
         column = nodes.cluster.column(self._args.gpu_resource if resource == "gpu" else resource)
         return np.zeros(len(nodes)) if column is None else columns[column]
+
+
+def _outdated(nodes: Nodes) -> Any:
+    """Where the annotations are too old. What came with a request has no pods to count instead."""
+    cluster = nodes.cluster
+    fresh, at = cluster.measures.value(ALLOCATION, nodes), cluster.measures.time(ALLOCATION, nodes)
+    return np.isnan(fresh) & ~np.isnan(at) & bool(cluster.pod_count)
 
 
 def scores(objective: Floats) -> Ints:

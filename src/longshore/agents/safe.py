@@ -87,6 +87,7 @@ class SafeOverload:
 
     name = "SafeOverload"
     verb = "safe-overload"
+    fine_scores_argument = "fineScores"
     scope = Scope.PODS
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
@@ -161,6 +162,7 @@ class SafeBalance:
 
     name = "SafeBalance"
     verb = "safe-balance"
+    fine_scores_argument = "fineScores"
     scope = Scope.PODS
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:

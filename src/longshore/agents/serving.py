@@ -30,11 +30,12 @@ Arguments = Mapping[str, Mapping[str, object]]
 
 
 class Served(msgspec.Struct, frozen=True):
-    """The engine, and by verb the profile that answers."""
+    """The engine, and by verb the profile that answers; `fine_scores` if they are to be told out of 100."""
 
     engine: Engine
     predicates: Mapping[str, str]
     priorities: Mapping[str, str]
+    fine_scores: bool = False
 
 
 class _Unmade:
@@ -49,12 +50,14 @@ def serve(
     *,
     environ: Mapping[str, str],
     arguments: Arguments | None = None,
+    fine_scores: bool = False,
     tell: Callable[[str, str], None],
 ) -> Served:
     """`arguments` by plugin name go before what the environment says; those must be right.
 
-    `tell` hears of a plugin that cannot be made all the same, by its name. Raises UserError if arguments are
-    wrong, and if no plugin is left.
+    `fine_scores` is set in the argument that a plugin names as its `fine_scores_argument`. `tell` hears of a
+    plugin that cannot be made all the same, by its name. Raises UserError if arguments are wrong, and if no
+    plugin is left.
     """
     arguments = arguments or {}
     plugins = {plugin.name: plugin for agent in agents for plugin in agent.plugins}
@@ -65,6 +68,9 @@ def serve(
     def make(plugin: Registered, _configured: Any, handle: Handle) -> Plugin:
         try:
             given = {**_environment(plugin, environ), **arguments.get(plugin.name, {})}
+            # Whatever was configured: fine scores would be rounded to tenths otherwise than the agent does.
+            if (argument := getattr(plugin.thing, "fine_scores_argument", None)) is not None:
+                given[argument] = fine_scores
             return plugin(given, handle)
         except UserError as error:
             if plugin.name in arguments:
@@ -86,7 +92,7 @@ def serve(
     for plugin in left:
         for kind, verb in verbs(plugin).items():
             found[kind][verb] = profile_name(plugin)
-    return Served(engine, **found)
+    return Served(engine, **found, fine_scores=fine_scores)
 
 
 def profile_name(plugin: Registered) -> str:

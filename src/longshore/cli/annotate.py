@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 _INTERVAL = 60.0
 # The kubeconfig of the original, in the folder that it was started in.
 _OLDER_KUBECONFIG = "kubectl.conf"
+# What the original did if these are true, in any case, and we do not.
+_WITHOUT_EFFECT = {
+    "USE_FORECAST": "no forecasts are made; a query of yours may ask Prometheus for them (--measurements)",
+    "USE_REQ": "what is used counts as it was measured",
+}
 
 
 @click.command("annotate", epilog="Example: longshore annotate --prometheus http://prometheus:9090 --once")
@@ -68,8 +73,9 @@ def command(
 
     The load goes into mean-free-cpu, std-free-cpu, mean-free-memory and std-free-memory, in millicores and
     bytes of what is free, with its time in longshore.dev/measured-at; what pods ask for into requested-cpu,
-    free-cpu and so on, also of memory, pods, gpu and ephemeral-storage. Values are taken away when they are
-    too old. This takes the rights to list and patch nodes, and for the second kind to list pods.
+    free-cpu and so on, also of memory, pods, gpu and ephemeral-storage, with its time in
+    longshore.dev/allocated-at. Values of the load are taken away when they are too old. This takes the rights
+    to list and patch nodes, and for the second kind to list pods.
     """
     if allocation and only not in (None, "both"):
         raise click.UsageError(f"--allocation and --only {only} exclude each other")
@@ -83,6 +89,9 @@ def command(
     from longshore.cli.annotatetext import show_json, show_text
 
     logs.configure(verbose=False)
+    for name, instead in _WITHOUT_EFFECT.items():
+        if os.environ.get(name, "").lower() == "true":
+            click.echo(f"warning: {name} has no effect: {instead}", err=True)
     settings = _settings(prometheus, measurements)
     settings = replace(settings, max_age=max_age or settings.max_age)
     one_pass = once or dry_run
@@ -133,11 +142,22 @@ def _settings(prometheus: str | None, file: str | None) -> "MeasurementSettings"
     address = prometheus or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     report = Report()
     content = {"provider": "prometheus", "address": address, "nodeFrom": "internalIP"}
+    if port := _exporter_port():
+        content["nodePattern"] = f"^(.*):{port}$"
     settings = read_mapping(content, "", report, read_measurements)
     if report.problems:
         source = "--prometheus" if prometheus else "PROM_IP and PROM_PORT"
         raise UserError(f"{source}: {'; '.join(report.problems)}")
     return settings
+
+
+def _exporter_port() -> str:
+    """That of node_exporter, if no other series are to count; what is no number does not count."""
+    port = os.environ.get("NODE_EXP_PORT", "")
+    if port and not (port.isascii() and port.isdigit()):
+        click.echo(f"warning: NODE_EXP_PORT={port} is no port: left out", err=True)
+        return ""
+    return port
 
 
 def _frequency() -> float | None:

@@ -54,6 +54,11 @@ _RIGHTS = "deploy/extender/service-account.yaml"
     metavar="FILE",
     help="Arguments of the agents' plugins by name, in YAML; they go before environment variables.",
 )
+@click.option(
+    "--fine-scores",
+    is_flag=True,
+    help="Scores from 0 to 100, past kube-scheduler's documented 10: for entries of weight 1.",
+)
 @click.option("--tls-cert-file", help="Serve by TLS with this certificate.")
 @click.option("--tls-private-key-file", help="The key of the certificate.")
 @click.option("--client-ca-file", help="Hear only callers with a certificate of this authority.")
@@ -68,6 +73,7 @@ def command(
     standalone: bool,
     measurements: str | None,
     agent_config: str | None,
+    fine_scores: bool,
     tls_cert_file: str | None,
     tls_private_key_file: str | None,
     client_ca_file: str | None,
@@ -102,6 +108,7 @@ def command(
         choose([name.strip() for name in agents.split(",") if name.strip()]),
         environ=os.environ,
         arguments=_arguments(agent_config),
+        fine_scores=fine_scores,
         tell=lambda name, problem: log.error("an agent cannot be used", plugin=name, reason=problem),
     )
     uvloop.run(
@@ -173,6 +180,7 @@ async def _run(
             cached=True,
             read_load=by_annotations,
             max_age=settings.max_age,
+            settle=settings.settle,
             trace=trace,
             hindrance=lambda: host.hindrance,
         )

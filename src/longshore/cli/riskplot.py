@@ -139,7 +139,8 @@ def _draw_resource(axes: "Axes", resource: str, found: ResourceRisk, threshold: 
     else:
         over = found.mu > threshold
         axes.plot([found.mu] * 2, [0, 1], color=_BEYOND if over else colour, linewidth=2.5, clip_on=False)
-        how = "does not vary" if found.mu > 0 else "uses nothing"
+        still = "deviation unknown" if found.deviation is None else "does not vary"
+        how = still if found.mu > 0 else "uses nothing"
     note = f"risk {percent(found.risk)}" + (f"\n{how}" if how else "")
     words: dict[str, Any] = {"color": "black"} if found.accepted else {"color": _BEYOND, "fontweight": "bold"}
     # On the side where the curve is not, and beside the threshold rather than on it.

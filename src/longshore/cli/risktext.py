@@ -82,7 +82,7 @@ def _cells(
         name,
         resource,
         bars.becoming(round(now), round(then), found.capacity),
-        f"{found.sigma or 0.0:.1%}",
+        "-" if found.deviation is None else f"{found.sigma or 0.0:.1%}",
         "" if found.p95 is None else f"{found.p95 / found.capacity:.0%}",
         "requests" if found.mean is None else "" if found.age is None else f"{found.age:.0f} s ago",
         Text(percent(found.risk), style),

@@ -26,6 +26,9 @@ Measured = tuple[float, float]
 # What a node says of itself: all measures that the reader knows, NaN for those that it does not find.
 NodeReader = Callable[[Node], Mapping[str, Measured]]
 
+# Of what was seen, by the names that they have in measures, as in `cpu/p95`.
+PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
+
 MAX_AGE = 300.0
 SETTLE = 30.0
 

@@ -20,7 +20,7 @@ from longshore.kube.client import Client
 from longshore.kube.resources import NODES, PODS
 from longshore.live.caller import list_objects, patch
 from longshore.live.kinds import NOT_ENDED
-from longshore.live.measuring import Provider, ProviderFailed, Values
+from longshore.live.measuring import Provider, Values
 from longshore.live.nodeannotations import GPUS, Wanted, allocation, asked_for, changes, load
 
 log = structlog.get_logger()
@@ -99,7 +99,10 @@ class Annotator:
                 unmeasured += not any(of_load.values())
                 wanted.update(of_load)
             if self.allocation:
-                wanted.update(allocation(node, asked.get(name, {}), gpus=self.gpu_resource))
+                amounts = asked.get(name, {})
+                wanted.update(
+                    allocation(node, amounts, now=began, max_age=self.max_age, gpus=self.gpu_resource)
+                )
             if found := changes(node, wanted):
                 differing[name] = found
         written = await self._write(differing)
@@ -148,8 +151,11 @@ class Annotator:
             return {}, ""
         try:
             return await self.provider.measure(nodes), ""
-        except ProviderFailed as error:
+        except UserError as error:
             return {}, str(error)
+        except Exception as error:
+            # Values that nobody renews have to be taken away, also if the answer is past all expectation.
+            return {}, f"{type(error).__name__}: {error}"
 
     async def _write(self, differing: Mapping[str, Wanted]) -> tuple[Annotated, ...]:
         slots = asyncio.Semaphore(_PATCHES_AT_ONCE)

@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from longshore.agents.annotations import read_load
 from longshore.engine import Engine, Measurements
 from longshore.engine.events import Event
 from longshore.framework.configuration import MeasurementSettings
@@ -56,8 +55,7 @@ class ExtenderHost:
             self._mirror(client, PODS, field_selector=NOT_ENDED),
         ]
         self._custom = [CustomMirror(client, self._mirror(client, CUSTOM[kind])) for kind in engine.watches]
-        if measurements.provider == "annotations":
-            read_load(engine.cluster)
+        self._known = asyncio.Event()
         self._measuring = Measuring(
             measurements, make_provider(measurements, client), engine.cluster, self._measured
         )
@@ -77,7 +75,8 @@ class ExtenderHost:
             return f"{' and '.join(waiting)} are still being listed"
         if any(getattr(each, "unready", False) for each in self._engine.controllers):
             return "what agents have learnt is still being read"
-        return ""
+        # One round is enough: a provider that fails is a matter of the agents' policies.
+        return "" if self._measuring.rounds else "the first measurements are awaited"
 
     @property
     def _unlisted(self) -> list[str]:
@@ -86,10 +85,9 @@ class ExtenderHost:
 
     async def run(self, *, until: asyncio.Event) -> None:
         """Follow the cluster until told to stop; then let what is under way end."""
-        following: list[Reflector[Any] | CustomMirror | Measuring]
-        following = [*self._reflectors, *self._custom, self._measuring]
-        tasks = [asyncio.create_task(each.run()) for each in following]
-        tasks.append(asyncio.create_task(self._act()))
+        mirrors: list[Reflector[Any] | CustomMirror] = [*self._reflectors, *self._custom]
+        tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
+        tasks += [asyncio.create_task(self._measure()), asyncio.create_task(self._act())]
         stopped = asyncio.create_task(until.wait())
         try:
             # None of these ends by itself, unless it broke: then the process ends with its error.
@@ -103,6 +101,10 @@ class ExtenderHost:
                 task.cancel()
             await asyncio.gather(stopped, *tasks, return_exceptions=True)
             await self._performer.finish(within=_STOP_SECONDS)
+
+    async def _measure(self) -> None:
+        await self._known.wait()
+        await self._measuring.run()
 
     def _receive(self, event: Event) -> None:
         self._engine.receive(event, now=time.monotonic())
@@ -125,12 +127,14 @@ class ExtenderHost:
     def _measured(self, measurements: Measurements) -> None:
         self._receive(measurements)
         self._on_measured(measurements)
+        self._wake.set()
 
     async def _act(self) -> None:
         while True:
             self._wake.clear()
             now = time.monotonic()
             if not self._unlisted:
+                self._known.set()
                 self._perform_all(self._engine.advance(now=now, max_cycles=0))
             if not self._ready and not self.hindrance:
                 self._ready = True

@@ -33,7 +33,7 @@ Values = Mapping[str, Mapping[str, Measured]]
 _JITTER = 0.1
 # Seconds for a round. No agent gets better by waiting longer.
 TIMEOUT = 10.0
-# Seconds to the next round while nodes become known, as at the start.
+# Seconds to the next round while nodes become known.
 _SOON = 1.0
 # So many names of nodes are enough to understand what is wrong.
 _SHOWN = 3
@@ -117,8 +117,6 @@ class Measuring:
         self.rounds = 0
         cluster.measures.max_age = settings.max_age
         cluster.measures.settle = settings.settle
-        if provider is None:
-            read_load(cluster)
 
     @property
     def problem(self) -> str:
@@ -126,7 +124,13 @@ class Measuring:
         return self._problem
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Until it is cancelled. To be begun when nodes and pods are listed.
+
+        What nodes say of themselves is read then, too: a pod that becomes known after the load of its node
+        would count on top of it.
+        """
+        if self._provider is None:
+            read_load(self._cluster)
         nodes_before = 0
         try:
             while True:

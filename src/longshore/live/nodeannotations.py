@@ -2,6 +2,7 @@
 
 The load is told as what is free: allocatable without what is used, below 0 where more is used than the node
 offers. A node's values are replaced as a whole, so that all of them are as old as the time beside them says.
+What pods ask for is often what it was: then its time is left alone as well, until it is about to be too old.
 """
 
 import math
@@ -10,7 +11,15 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from longshore.agents import annotations
-from longshore.agents.annotations import FORECAST_FREE, MEAN_FREE, MEASURED_AT, REQUESTED, STD_FREE
+from longshore.agents.annotations import (
+    ALLOCATED_AT,
+    FORECAST_FREE,
+    MEAN_FREE,
+    MEASURED_AT,
+    REQUESTED,
+    STD_FREE,
+    moment,
+)
 from longshore.api import InvalidQuantity, Node, Pod, value
 from longshore.cluster import PodInfo
 from longshore.cluster.measures import Measured
@@ -25,6 +34,8 @@ GPUS = "nvidia.com/gpu"
 FREE = {resource: f"free-{resource}" for resource in REQUESTED}
 # All that are ours to take away when the load of a node is not known any longer.
 LOAD = (*MEAN_FREE.values(), *STD_FREE.values(), MEASURED_AT)
+# Of the maximum age: the time of what has not changed is renewed soon enough for the pass after this one.
+_RENEWED_AFTER = 1 / 3
 
 
 def load(node: Node, values: Values, *, now: float, max_age: float) -> Wanted:
@@ -54,15 +65,19 @@ def load(node: Node, values: Values, *, now: float, max_age: float) -> Wanted:
     return dict.fromkeys(keys) | told
 
 
-def allocation(node: Node, asked: Mapping[str, int], *, gpus: str = GPUS) -> Wanted:
-    """What its pods ask for and what is left of what it offers, 0 if they ask for more."""
+def allocation(
+    node: Node, asked: Mapping[str, int], *, now: float, max_age: float, gpus: str = GPUS
+) -> Wanted:
+    """What its pods ask for and what is left of what it offers, 0 if they ask for more; and since when."""
     offered = _amounts(allocatable_amounts(node.status.allocatable), gpus)
     offered["gpu"] += _unnamed_gpus(node)
-    told = {key: str(asked.get(resource, 0)) for resource, key in REQUESTED.items()}
-    left = {
-        key: str(max(offered.get(resource, 0) - asked.get(resource, 0), 0)) for resource, key in FREE.items()
-    }
-    return told | left
+    told: dict[str, str | None] = {key: str(asked.get(resource, 0)) for resource, key in REQUESTED.items()}
+    for resource, key in FREE.items():
+        told[key] = str(max(offered.get(resource, 0) - asked.get(resource, 0), 0))
+    age = now - moment(node.metadata.annotations.get(ALLOCATED_AT, ""))
+    if changes(node, told) or not 0 <= age <= max_age * _RENEWED_AFTER:
+        told[ALLOCATED_AT] = _moment(now)
+    return told
 
 
 def asked_for(pods: Iterable[Pod], *, gpus: str = GPUS) -> dict[str, dict[str, int]]:

@@ -16,6 +16,7 @@ from longshore.agents.load import COLUMNS, REASON_NO_MEASUREMENTS, load_of
 from longshore.agents.safe import REASON_RISK, SafeBalance, SafeBalanceArgs, SafeOverload, SafeOverloadArgs
 from longshore.api import Change, Container, Node, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from longshore.cluster import ClusterState, PodInfo
+from longshore.cluster.measures import PERCENTILES
 from longshore.engine import Engine
 from longshore.engine.handle import EngineHandle
 from longshore.errors import UserError
@@ -27,13 +28,16 @@ class ResourceRisk(msgspec.Struct, frozen=True, rename="camel"):
     """Of one resource of a node. What is not known is None, and so is a distribution that does not exist.
 
     Amounts are in millicores or bytes, as they were measured; `mu` and `sigma` are what the agents make of
-    them, as shares of the capacity with the pod on the node.
+    them, as shares of the capacity with the pod on the node: a deviation that is not known is none to them.
     """
 
     capacity: int
     mean: float | None
     deviation: float | None
+    p50: float | None
+    p90: float | None
     p95: float | None
+    p99: float | None
     # Seconds since it was measured.
     age: float | None
     mu: float | None
@@ -158,7 +162,7 @@ def _resource(
     columns = {
         "mean": measures.value(f"{resource}/mean", nodes),
         "deviation": measures.value(f"{resource}/std", nodes),
-        "p95": measures.value(f"{resource}/p95", nodes),
+        **{name: measures.value(f"{resource}/{name}", nodes) for name in PERCENTILES},
         "age": now - measures.time(f"{resource}/mean", nodes),
         "mu": np.where(load.known, mu, math.nan),
         "sigma": np.where(load.known, sigma, math.nan),

@@ -1,13 +1,11 @@
-"""Samples of what nodes use, as far as a window reaches back: their mean, deviation and percentile."""
+"""Samples of what nodes use, as far as a window reaches back: their mean, deviation and percentiles."""
 
 from collections import deque
 from collections.abc import Iterable
 
 import numpy as np
 
-from longshore.cluster.measures import Measured
-
-_PERCENTILE = 95
+from longshore.cluster.measures import PERCENTILES, Measured
 
 
 class SlidingWindow:
@@ -26,11 +24,12 @@ class SlidingWindow:
             self._samples.popleft()
 
     def statistics(self) -> dict[str, Measured]:
-        """`mean` and `p95`, and `std` from two samples on; all of the time of the newest sample."""
+        """`mean` and percentiles, and `std` from two samples on; all of the time of the newest sample."""
         if not self._samples:
             return {}
         values = np.array([value for value, _ in self._samples])
-        found = {"mean": values.mean(), "p95": np.percentile(values, _PERCENTILE)}
+        percentiles = np.percentile(values, list(PERCENTILES.values()))
+        found = {"mean": values.mean(), **dict(zip(PERCENTILES, percentiles, strict=True))}
         if len(values) > 1:
             found["std"] = values.std(ddof=1)
         return {name: (float(value), self._samples[-1][1]) for name, value in found.items()}

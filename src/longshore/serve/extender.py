@@ -9,7 +9,7 @@ whatever an agent does, there is one.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 import msgspec
@@ -20,12 +20,13 @@ from longshore import __version__
 from longshore.agents import annotations
 from longshore.agents.serving import Served
 from longshore.cluster import ClusterState
-from longshore.cluster.measures import MAX_AGE, Measured
+from longshore.cluster.measures import MAX_AGE, SETTLE, Measured
 from longshore.engine.failure import PluginFailure
 from longshore.framework import Code, Status
 from longshore.serve import extenderwire as wire
 from longshore.serve.extendermetrics import Traffic, registry_of
 from longshore.serve.extenderview import Asked, Question, Refused, SentNodes, View
+from longshore.serve.unknownnodes import UnknownNodes
 
 log = structlog.get_logger()
 
@@ -40,8 +41,14 @@ STANDALONE = (
 _PREFIX = "/scheduler/"
 # Pods remembered: filter and prioritise ask about the same one.
 _PODS = 64
-# Names remembered of nodes that are unknown here: nobody waits for them twice.
-_UNKNOWN_NAMES = 10_000
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """What an agent was asked about, and how many of the nodes are left, or have a score."""
+
+    pod: str
+    nodes: int
+    left: int
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +59,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     allow: str = ""
     # A node is not known here, perhaps not yet: the answer may be another in a moment.
     early: bool = False
+    said: Said | None = None
 
 
 class Verbs(msgspec.Struct, frozen=True):
@@ -70,18 +78,20 @@ def assemble(
     cached: bool,
     read_load: bool = True,
     max_age: float = MAX_AGE,
+    settle: float = SETTLE,
     hindrance: Callable[[], str] = lambda: "",
     trace: bool = False,
 ) -> "Extender":
     """An extender for these agents; `cached` if the engine follows a cluster, else it knows no names.
 
     `read_load`: nodes that are sent tell of their load themselves; values without a source of their own grow
-    old after `max_age` seconds.
+    old after `max_age` seconds, and pods show in them after `settle` seconds.
     """
     engine, traffic = served.engine, Traffic()
 
     def read(cluster: ClusterState) -> None:
         cluster.measures.max_age = max_age
+        cluster.measures.settle = settle
         annotations.read_congestion(cluster)
         annotations.read_requested(cluster)
         if read_load:
@@ -89,8 +99,13 @@ def assemble(
 
     return Extender(
         Verbs(served.predicates, served.priorities),
-        known=View(engine.cluster, engine.chooser) if cached else None,
-        sent=SentNodes(engine.profiles.__getitem__, read),
+        known=View(engine.cluster, engine.chooser, fine_scores=served.fine_scores) if cached else None,
+        sent=SentNodes(
+            engine.profiles.__getitem__,
+            read,
+            watched=engine.cluster if cached else None,
+            fine_scores=served.fine_scores,
+        ),
         traffic=traffic,
         registry=registry_of(traffic, engine.cluster),
         hindrance=hindrance,
@@ -101,7 +116,8 @@ def assemble(
 class Extender:
     """`known` are the nodes of our own cache, None if there is none; `sent` those that come with requests.
 
-    `hindrance` tells why the cache cannot be relied upon yet, or nothing.
+    `hindrance` tells why the cache cannot be relied upon yet, or nothing. Nodes that are sent wait for it as
+    well, since their pods and measurements come from there.
     """
 
     def __init__(
@@ -121,7 +137,7 @@ class Extender:
         self._registry = registry
         self._hindrance = hindrance
         self._trace = trace
-        self._unknown: set[str] = set()
+        self._unknown = UnknownNodes()
         self._question: Callable[[bytes], Question] = lru_cache(_PODS)(Question.about)
         self._posts: dict[str, Answer] = {"bind": self._bind, "preemption": self._preempt}
         for verb, profile in verbs.predicates.items():
@@ -140,8 +156,8 @@ class Extender:
         """What providers told counts for nodes that are sent as well."""
         self._sent.measured(values)
 
-    def answer(self, method: str, path: str, body: bytes) -> Reply:
-        """Never raises."""
+    def answer(self, method: str, path: str, body: bytes, *, waited: float | None = None) -> Reply:
+        """Never raises. An answer that is early does not count: ask again, and tell the seconds `waited`."""
         began = time.perf_counter()
         verb = path.removeprefix(_PREFIX) if path.startswith(_PREFIX) else ""
         try:
@@ -150,10 +166,13 @@ class Extender:
             # A fault of ours; one request must not end the process.
             log.exception("a request broke", path=path)
             reply = Reply(500, wire.refused(f"internal error: {error!r}"))
+        if reply.early and waited is None:
+            return reply
         if path not in self._gets:
-            self._traffic.count(
-                verb if verb in self._posts else "other", reply.status, time.perf_counter() - began
-            )
+            seconds = (waited or 0.0) + time.perf_counter() - began
+            self._traffic.count(verb if verb in self._posts else "other", reply.status, seconds)
+        if reply.said is not None:
+            self._tell(verb, reply.said)
         if self._trace:
             said, answered = body.decode(errors="replace"), reply.body.decode(errors="replace")
             log.debug("request", method=method, path=path, body=said, status=reply.status, reply=answered)
@@ -185,19 +204,19 @@ class Extender:
         except PluginFailure as failure:
             return Reply(200, wire.filtered(error=_broken(verb, question, failure)))
         left = int(found.left.sum())
-        self._tell(verb, question, len(nodes.rows) + len(nodes.unknown), left)
+        said = _said(question, nodes, left)
         failed, unresolvable = _reasons(view, found)
         unresolvable.update((name, UNKNOWN_NODE) for name in nodes.unknown)
         if asked.names is None:
             kept = [node for node, passed in zip(asked.nodes, found.left.tolist(), strict=True) if passed]
-            return Reply(200, wire.filtered(nodes=kept, failed=failed, unresolvable=unresolvable))
+            return Reply(200, wire.filtered(nodes=kept, failed=failed, unresolvable=unresolvable), said=said)
         names = asked.names
         if left < len(nodes.rows) or nodes.unknown:
             rest = nodes.only(found.left)
             names = wire.written_names(rest.names)
             view.remember(names, rest)
         answer = wire.filtered(names=names, failed=failed, unresolvable=unresolvable)
-        return Reply(200, answer, early=self._newly_unknown(nodes.unknown))
+        return Reply(200, answer, early=self._is_early(nodes), said=said)
 
     def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
         asked = wire.asked(body)
@@ -210,25 +229,20 @@ class Extender:
             scores = view.score(profile, question, nodes.rows)
         except PluginFailure as failure:
             return Reply(500, wire.refused(_broken(verb, question, failure)))
-        self._tell(verb, question, len(nodes.rows) + len(nodes.unknown), len(nodes.rows))
-        return Reply(200, view.priorities(nodes.rows, scores))
+        answer = view.priorities(nodes.rows, scores)
+        said = _said(question, nodes, len(nodes.rows))
+        return Reply(200, answer, early=self._is_early(nodes), said=said)
 
-    def _newly_unknown(self, names: Sequence[str]) -> bool:
-        """Whether one of the names is unknown for the first time, lately."""
-        before = len(self._unknown)
-        if before > _UNKNOWN_NAMES:
-            self._unknown.clear()
-        self._unknown.update(names)
-        return len(self._unknown) > before
+    def _is_early(self, nodes: Asked) -> bool:
+        return self._unknown.worth_waiting_for(nodes.unknown, now=time.monotonic())
 
     def _view(self, asked: wire.Asked) -> tuple[View | None, str]:
         """What knows the nodes, or why nothing does."""
-        if asked.names is None:
-            return self._sent, ""
-        if self._known is None:
+        if asked.names is not None and self._known is None:
             return None, STANDALONE
-        problem = self._hindrance()
-        return (None, f"the extender is not ready: {problem}") if problem else (self._known, "")
+        if problem := self._hindrance():
+            return None, f"the extender is not ready: {problem}"
+        return (self._sent if asked.names is None else self._known), ""
 
     def _put(self, asked: wire.Asked) -> Asked:
         return self._sent.put(asked.nodes, wall_time=time.time())
@@ -246,9 +260,13 @@ class Extender:
     def _metrics(self) -> Reply:
         return Reply(200, generate_latest(self._registry), "text/plain; version=0.0.4; charset=utf-8")
 
-    def _tell(self, verb: str, question: Question, asked: int, answered: int) -> None:
-        self._traffic.nodes(verb, asked=asked, answered=answered)
-        log.debug("answered", verb=verb, pod=question.pod.pod.key, nodes=asked, left=answered)
+    def _tell(self, verb: str, said: Said) -> None:
+        self._traffic.nodes(verb, asked=said.nodes, answered=said.left)
+        log.info("answered", verb=verb, pod=said.pod, nodes=said.nodes, left=said.left)
+
+
+def _said(question: Question, nodes: Asked, left: int) -> Said:
+    return Said(question.pod.pod.key, len(nodes.rows) + len(nodes.unknown), left)
 
 
 def _reasons(view: View, found: Refused) -> tuple[dict[str, str], dict[str, str]]:

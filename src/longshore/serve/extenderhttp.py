@@ -11,9 +11,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
-from functools import lru_cache, partial
+from functools import lru_cache
 from http import HTTPStatus
-from typing import cast
+from typing import Protocol, cast
 
 import httptools
 import structlog
@@ -37,8 +37,11 @@ _LOOK_SECONDS = 5.0
 _EARLY_SECONDS = 0.1
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-# Method, path and body.
-Answer = Callable[[str, str, bytes], Reply]
+
+class Answer(Protocol):
+    def __call__(self, method: str, path: str, body: bytes, *, waited: float | None = None) -> Reply:
+        """One that is early is asked for again, once, with the seconds that were `waited`."""
+        ...
 
 
 class _Connection(asyncio.Protocol):
@@ -52,8 +55,10 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.since = time.monotonic()
         self.receiving = False
-        # An answer that may be better in a moment, and what makes it then.
+        # What makes an answer that may be better in a moment, and what has it made then.
         self._postponed: tuple[Callable[[], None], asyncio.TimerHandle] | None = None
+        # Whoever asked does not read the answers.
+        self._clogged = False
         # Bytes of a head that has not ended.
         self._head = 0
         self._begin()
@@ -65,6 +70,7 @@ class _Connection(asyncio.Protocol):
         self._too_large = self._continues = self._headed = False
 
     def close(self) -> None:
+        self._answer_again()
         if self._transport is not None:
             self._transport.close()
 
@@ -82,11 +88,20 @@ class _Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Who does not read answers is asked nothing more."""
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._clogged = True
+        self._pace()
 
     def resume_writing(self) -> None:
-        if self._transport is not None:
+        self._clogged = False
+        self._pace()
+
+    def _pace(self) -> None:
+        """Read, unless answers are not read, or one is postponed."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._clogged or self._postponed is not None:
+            self._transport.pause_reading()
+        else:
             self._transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
@@ -107,6 +122,8 @@ class _Connection(asyncio.Protocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
+        # Answers are in the order of requests: nobody waits while another request is there.
+        self._answer_again()
         self._begin()
         self.receiving, self.since = True, time.monotonic()
 
@@ -150,26 +167,28 @@ class _Connection(asyncio.Protocol):
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         keep = self._parser.should_keep_alive()
         self._begin()
-        self._answer_again()
         reply = self._answer(method, path, body)
-        if reply.early:
-            # Whoever asks may know of a node before we do. Nothing is read meanwhile.
-            self._transport.pause_reading()
-            again = partial(self._reply, method, path, body, keep=keep)
-            self._postponed = again, asyncio.get_running_loop().call_later(_EARLY_SECONDS, self._answer_again)
-        else:
+        if not reply.early:
             self._send(reply, keep=keep, bare=method == "HEAD")
+            return
+        asked = self.since
 
-    def _reply(self, method: str, path: str, body: bytes, *, keep: bool) -> None:
-        self._send(self._answer(method, path, body), keep=keep, bare=method == "HEAD")
+        def again() -> None:
+            self._send(self._answer(method, path, body, waited=time.monotonic() - asked), keep=keep)
+
+        # Whoever asks may know of a node before we do. Nothing is read meanwhile.
+        self._postponed = again, asyncio.get_running_loop().call_later(_EARLY_SECONDS, self._answer_again)
+        self._pace()
 
     def _answer_again(self) -> None:
         """What was postponed is answered now, if anything was."""
-        if self._postponed is not None and self._transport is not None:
-            (again, timer), self._postponed = self._postponed, None
-            timer.cancel()
-            self._transport.resume_reading()
+        if self._postponed is None:
+            return
+        (again, timer), self._postponed = self._postponed, None
+        timer.cancel()
+        if self._transport is not None and not self._transport.is_closing():
             again()
+            self._pace()
 
     @property
     def _limit(self) -> str:
@@ -177,6 +196,7 @@ class _Connection(asyncio.Protocol):
 
     def _give_up(self, status: int, message: str) -> None:
         """What follows cannot be told from what was: the connection ends."""
+        self._answer_again()
         if self._transport is not None and not self._transport.is_closing():
             log.warning("a request is refused", status=status, reason=message)
             self._send(Reply(status, wire.refused(message)), keep=False)

@@ -21,14 +21,13 @@ from longshore.engine.asking import final_scores, raw_scores, refused, rejection
 from longshore.engine.attempt import Attempt
 from longshore.engine.decision import Chooser
 from longshore.engine.shapes import shape_key
-from longshore.framework import Code, Status
+from longshore.framework import MAX_SCORE, Code, Status
 from longshore.framework.profile import Profile
 from longshore.serve import extenderwire as wire
+from longshore.serve.sentpods import SentPods
 
 # Scores are out of 100 here, and out of 10 there; what ends in 5 goes up.
-_FINEST, _HALF = 10, 5
-# From 0 to 10.
-_PRIORITIES = 11
+_TENTH, _HALF = 10, 5
 # Lists of nodes remembered: of the pods that are being scheduled.
 _LISTS = 16
 # Nodes that were sent once may never come again: there are this many more than twice those of a request.
@@ -66,11 +65,19 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class View:
-    """One cluster, seen by agents. `profiles` have one plugin each."""
+    """One cluster, seen by agents. `profiles` have one plugin each.
 
-    def __init__(self, cluster: ClusterState, choosers: Callable[[str], Chooser]) -> None:
+    `fine_scores`: what Prioritize answers is out of 100.
+    """
+
+    def __init__(
+        self, cluster: ClusterState, choosers: Callable[[str], Chooser], *, fine_scores: bool = False
+    ) -> None:
         self.cluster = cluster
         self._chooser = choosers
+        self._fine_scores = fine_scores
+        # How many scores there are for Prioritize.
+        self._scores = MAX_SCORE + 1 if fine_scores else MAX_SCORE // _TENTH + 1
         # Of the version of the nodes: rows by name, and lists of names that were looked up.
         self._version = -1
         self._rows_of: dict[str, int] = {}
@@ -111,11 +118,11 @@ class View:
         known = self.cluster.known.tolist()
         self._rows_of = {name: row for row, name in enumerate(self._names) if known[row]}
         if before != self._names:
-            del self._elements[len(self._names) * _PRIORITIES :]
+            del self._elements[len(self._names) * self._scores :]
             for row, name in enumerate(self._names):
                 if row >= len(before) or name != before[row]:
-                    place = row * _PRIORITIES
-                    self._elements[place : place + _PRIORITIES] = wire.priorities_of(name, _PRIORITIES)
+                    place = row * self._scores
+                    self._elements[place : place + self._scores] = wire.priorities_of(name, self._scores)
 
     def filter(self, profile: str, question: Question, rows: Ints) -> Refused:
         """Raises PluginFailure."""
@@ -163,24 +170,36 @@ class View:
     def priorities(self, rows: Ints, scores: Ints) -> bytes:
         """What Prioritize answers, of scores out of 100."""
         self._catch_up()
-        places = rows * _PRIORITIES + (scores + _HALF) // _FINEST
+        said = scores if self._fine_scores else (scores + _HALF) // _TENTH
+        places = rows * self._scores + said
         return wire.priorities(map(self._elements.__getitem__, places.tolist()))
 
 
 class SentNodes(View):
     """Nodes as they come with requests. One that comes again as it was is not read again."""
 
-    def __init__(self, profiles: Callable[[str], Profile], read: Callable[[ClusterState], None]) -> None:
-        """`read` has the cluster read what nodes say of themselves."""
+    def __init__(
+        self,
+        profiles: Callable[[str], Profile],
+        read: Callable[[ClusterState], None],
+        *,
+        watched: ClusterState | None = None,
+        fine_scores: bool = False,
+    ) -> None:
+        """`read` has the cluster read what nodes say of themselves; `watched` knows their pods."""
         self._profiles = profiles
         self._read = read
+        self._watched = watched
+        self._fine_scores = fine_scores
         self._values: Mapping[str, Mapping[str, Measured]] = {}
         self._begin()
 
     def _begin(self) -> None:
         cluster = ClusterState()
         self._read(cluster)
-        super().__init__(cluster, lru_cache(None)(lambda name: Chooser(self._profiles(name), cluster)))
+        choosers = lru_cache(None)(lambda name: Chooser(self._profiles(name), cluster))
+        super().__init__(cluster, choosers, fine_scores=self._fine_scores)
+        self._pods = None if self._watched is None else SentPods(self._watched, cluster)
         self._rows: dict[bytes, int] = {}
         self._sent: dict[int, bytes] = {}
         # The nodes of the largest request.
@@ -189,14 +208,18 @@ class SentNodes(View):
         self._untold = False
 
     def measured(self, values: Mapping[str, Mapping[str, Measured]]) -> None:
-        self._values = values
-        self._untold = True
+        # A round that brings nothing undoes nothing: values grow old by themselves.
+        if any(values.values()):
+            self._values = values
+            self._untold = True
 
     def put(self, nodes: Sequence[bytes], *, wall_time: float) -> Asked:
         """The rows of the nodes, which count as they are here. Raises Malformed."""
         self._most = max(self._most, len(nodes))
         if len(self._sent) > 2 * self._most + _SPARE:
             self._begin()
+        if self._pods is not None:
+            self._pods.catch_up()
         rows = [row if (row := self._rows.get(node)) is not None else self._put(node) for node in nodes]
         self.cluster.measures.put(self._values if self._untold else {}, now=wall_time)
         self._untold = False
@@ -205,6 +228,9 @@ class SentNodes(View):
 
     def _put(self, sent: bytes) -> int:
         node = wire.read_node(sent)
+        if self._pods is not None:
+            # Before the node: what they use is in what it says of its load.
+            self._pods.put(node.metadata.name)
         self.cluster.add_node(node)
         row = self.cluster.row(node.metadata.name)
         if row is None:

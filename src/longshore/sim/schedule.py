@@ -45,8 +45,8 @@ def schedule(
 
     The pods all come at once; those with a node are there before. `args` are the arguments of plugins by
     name, as `pluginConfig` gives them. `others` are objects of other kinds, such as volumes. `measured` are
-    the loads of nodes before any pod comes, by measure and node, as in `{"cpu/mean": {"n1": 1500}}`. Among
-    equally good nodes the first by name is taken.
+    the loads of nodes before any pod comes, by measure and node, as in `{"cpu/mean": {"n1": 1500}}`; without
+    them agents go by the nodes' annotations. Among equally good nodes the first by name is taken.
     """
     registered = [register(plugin) for plugin in plugins]
     configuration = enable(_with_arguments(args or {}), registered)

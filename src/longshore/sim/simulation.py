@@ -14,6 +14,7 @@ from itertools import count
 
 import msgspec
 
+from longshore.agents.annotations import read_load
 from longshore.api import Change, Node, Pod
 from longshore.api.meta import ApiObject
 from longshore.api.planner import PlanRequest
@@ -110,6 +111,10 @@ class Simulation:
         self._planners = planners or {}
         self._plan_time = plan_time
         self._random = random.Random(seed)
+        # Whether the scenario itself says what was measured.
+        self._measures = False
+        # The engine that knows what was there when it began.
+        self._begun: Engine | None = None
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
 
@@ -143,7 +148,12 @@ class Simulation:
             self._schedule(at, partial(self._delete, obj))
 
     def measure(self, values: Mapping[str, Mapping[str, float]], *, at: float | None = None) -> None:
-        """These values are measured then, by measure and node, and told at once."""
+        """These values are measured then, by measure and node, and told at once.
+
+        A scenario that does so before it runs is the provider, and what nodes say in annotations is not read.
+        Without any values only the time is told: what was measured grows old by it.
+        """
+        self._measures = self._measures or bool(values)
         self._schedule(at, partial(self._measured, values))
 
     def restart(self, engine: Engine, *, order: Callable[[list[ApiObject]], None] | None = None) -> None:
@@ -169,10 +179,21 @@ class Simulation:
             # All that happens at one time is known before the engine decides.
             while self._agenda and self._agenda[0][0] <= self.now:
                 heapq.heappop(self._agenda)[2]()
+            if self._begun is not self.engine:
+                self._begin()
             for request in self.engine.advance(now=self.now):
                 self._perform(request)
         if until < math.inf:
             self.now = max(self.now, until)
+
+    def _begin(self) -> None:
+        """What nodes say of their load is read for agents; a pod that is known later counts on top of it."""
+        self._begun = self.engine
+        profiles = self.engine.profiles.values()
+        plugins = [slot.plugin for each in profiles for slot in (*each.filters, *each.scores)]
+        # What tells an agent from other plugins is the name that it has behind a stock kube-scheduler.
+        if not self._measures and any(hasattr(plugin, "verb") for plugin in plugins):
+            read_load(self.engine.cluster)
 
     def _wall_clock(self) -> str:
         """In whole seconds, as the API server stamps objects."""

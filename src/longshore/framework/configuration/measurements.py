@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
+from longshore.cluster.measures import PERCENTILES
 from longshore.framework.configuration import document
 from longshore.framework.configuration.base import Settings
 from longshore.framework.configuration.fields import Fields, read_mapping
@@ -31,7 +32,11 @@ ProviderName = Literal["annotations", "prometheus", "metrics-server", "load-watc
 NodeFrom = Literal["name", "internalIP"]
 
 MEASURES = (
-    *(f"{resource}/{of}" for resource in ("cpu", "memory") for of in ("mean", "std", "forecast", "p95")),
+    *(
+        f"{resource}/{of}"
+        for resource in ("cpu", "memory")
+        for of in ("mean", "std", "forecast", *PERCENTILES)
+    ),
     "congestion",
 )
 TIMES = ("cpu/time", "memory/time", "congestion/time")
@@ -60,7 +65,7 @@ class MeasurementSettings(Settings):
     max_age: float = 300.0
     # How long a new pod takes to show in the measurements.
     settle: float = 30.0
-    # Mean, deviation and percentile are over this long, for metrics-server and in the queries that we know.
+    # Mean, deviation and percentiles are over this long, for metrics-server and in the queries that we know.
     window: float = 900.0
     # What to ask Prometheus by measure, in place of the defaults; an empty text leaves the measure out.
     queries: Mapping[str, str] = {}

@@ -1,0 +1,65 @@
+"""Pods that come all at once, to nodes that are measured once a minute.
+
+kube-scheduler asks about the next pod while the last is still being bound, so that some are decided about
+before those ahead of them are known. They count from the moment that their node is known.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from tests.live.stock import Extender, Scheduler, World, among, loaded, measured
+
+from longshore.api import Pod
+
+pytestmark = pytest.mark.control_plane
+
+ALIKE = [f"alike-{number}" for number in range(5)]
+FREE = {"idle": 6000, "busy-0": 3000, "busy-1": 3000}
+# The idle node has room for so many of the pods below; one after the other, four come to each of the others.
+ROOM = 12
+# So many may be decided about before those ahead of them are known: 3 were the most on a busy machine.
+LATE = 5
+
+
+@pytest.fixture(scope="module")
+def world(stock_cluster: World) -> Iterator[World]:
+    alike = [measured(loaded(name, (7000, 400), (14, 1))) for name in ALIKE]
+    apart = [measured(loaded(name, (free, 400))) for name, free in FREE.items()]
+    with stock_cluster.having(*alike, *apart, loaded("warm-up")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def extender(world: World) -> Iterator[Extender]:
+    with world.extender("safe") as found:
+        yield found
+        assert found.stop() == 0
+
+
+def landed(world: World, scheduler: Scheduler, *pods: Pod) -> Counter[str]:
+    """How many came where, of a scheduler that is up and has nothing else to do."""
+    assert scheduler.place(among(world.named("warm-up"), "warm-up")).node == "warm-up"
+    scheduler.submit(*pods)
+    return Counter(map(scheduler.lands, pods))
+
+
+def test_nodes_that_are_equally_idle_share_them(world: World, extender: Extender) -> None:
+    entries = extender.entry("safe-overload", filters=True), extender.entry("safe-balance", weight=10)
+    with world.scheduler(*entries) as scheduler:
+        burst = [among(world.named("burst").requests(cpu="1500m"), *ALIKE) for _ in range(10)]
+        found = landed(world, scheduler, *burst)
+        met = {tuple(sorted(scheduler.totals(each).values())) for each in burst}
+    assert max(found.values()) <= len(burst) // len(ALIKE) + LATE < len(burst)
+    # The later ones find nodes that have become worse.
+    assert len(met) > 1
+    world.clear()
+
+
+def test_the_node_that_was_idle_does_not_take_them_all(world: World, extender: Extender) -> None:
+    """By its requests it could, and by what was measured it is the best for each of them."""
+    with world.scheduler(extender.entry("safe-overload", filters=True)) as scheduler:
+        burst = [among(world.named("burst").requests(cpu="400m"), *FREE) for _ in range(20)]
+        found = landed(world, scheduler, *burst)
+    assert found["idle"] <= ROOM + LATE < len(burst)
+    world.clear()

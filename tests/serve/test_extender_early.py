@@ -1,0 +1,187 @@
+"""Nodes that a kube-scheduler hears of before the extender does: they are waited for, once and briefly."""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import pytest
+from tests.serve.extendernodes import FILTER, PRIORITIES, WEB
+from tests.serve.extenders import Made, about_names, by_host, on_a_port, request
+from tests.serve.rawhttp import HEAD, WHOLE, exchange, names, whole
+
+from longshore.serve import extenderhttp
+from longshore.serve.extender import Reply
+from longshore.serve.extenderhttp import MAX_BODY
+from longshore.serve.unknownnodes import UnknownNodes
+from longshore.testing import node
+
+EARLY_BODY = json.dumps(about_names(WEB, ["calm", "late"])).encode()
+EARLY = whole(EARLY_BODY)
+
+
+@pytest.fixture
+def late(safe: Made, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each answer, whether it was early; the watch tells of the node `late` just after the first."""
+    told_of_early: list[bool] = []
+    asked = safe.extender.answer
+
+    def answer(method: str, path: str, body: bytes, *, waited: float | None = None) -> Reply:
+        reply = asked(method, path, body, waited=waited)
+        told_of_early.append(reply.early)
+        safe.put(node("late").allocatable(cpu="8", memory="16Gi"))
+        return reply
+
+    monkeypatch.setattr(safe.extender, "answer", answer)
+    return told_of_early
+
+
+def test_a_node_that_becomes_known_in_a_moment_is_waited_for(safe: Made, late: list[bool]) -> None:
+    with on_a_port(safe.extender) as port:
+        _, body, _ = request(port, "POST", f"/scheduler/{FILTER}", EARLY_BODY)
+    assert names(body) == ["calm", "late"]
+    assert late == [True, False]
+
+
+def test_an_entry_with_priorities_alone_waits_as_well(safe: Made, late: list[bool]) -> None:
+    with on_a_port(safe.extender) as port:
+        _, body, _ = request(port, "POST", f"/scheduler/{PRIORITIES}", EARLY_BODY)
+    assert list(by_host(json.loads(body))) == ["calm", "late"]
+    assert late == [True, False]
+
+
+def test_a_node_that_stays_unknown_is_waited_for_once(safe: Made) -> None:
+    replies = [safe.extender.answer("POST", f"/scheduler/{FILTER}", EARLY_BODY) for _ in "12"]
+    assert [reply.early for reply in replies] == [True, False]
+
+
+def test_names_are_forgotten_after_a_minute() -> None:
+    """So that a node that is created again is waited for again."""
+    unknown = UnknownNodes()
+    found = [unknown.worth_waiting_for(["late"], now=now) for now in (100.0, 101.0, 159.0, 161.0, 162.0)]
+    assert found == [True, False, False, True, False]
+
+
+def test_nobody_waits_for_the_nodes_of_another_cluster() -> None:
+    unknown = UnknownNodes()
+    many = [f"n{number}" for number in range(20_000)]
+    found = [unknown.worth_waiting_for(some, now=100.0) for some in (many, many, ["another"])]
+    assert found == [True, False, False]
+
+
+def test_a_request_that_waited_is_counted_once_and_with_the_wait(safe: Made) -> None:
+    with on_a_port(safe.extender) as port:
+        request(port, "POST", f"/scheduler/{FILTER}", EARLY_BODY)
+        text = request(port, "GET", "/metrics")[1].decode()
+    assert f'longshore_extender_requests_total{{code="200",verb="{FILTER}"}} 1.0' in text
+    assert f'longshore_extender_nodes_asked_total{{verb="{FILTER}"}} 2.0' in text
+    found = re.search(r'longshore_extender_request_duration_seconds_sum{verb="[^"]*"} (\S+)', text)
+    assert found is not None
+    assert float(found[1]) >= 0.1
+
+
+# On the connection.
+
+
+def test_requests_that_do_not_wait_are_answered_in_their_order_beside_an_unknown_node(safe: Made) -> None:
+    with on_a_port(safe.extender) as port:
+        answers = exchange(port, EARLY + WHOLE + EARLY, answers=3)
+    assert [names(body) for _, body in answers] == [["calm"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("then", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01", 400),
+        (HEAD + b"Content-Length: 99999\r\nExpect: 100-continue\r\n\r\n", 413),
+        (whole(b" " * 2000), 413),
+    ],
+    ids=["garbage", "one that is announced too large", "one that is too large"],
+)
+def test_what_follows_does_not_undo_the_answer(safe: Made, then: bytes, status: int) -> None:
+    with on_a_port(safe.extender, max_body=1500) as port:
+        answers = exchange(port, EARLY + then, answers=2)
+    assert [found for found, _ in answers] == [200, status]
+    assert names(answers[0][1]) == ["calm"]
+
+
+def test_the_last_request_of_a_connection(safe: Made) -> None:
+    last = whole(EARLY_BODY, more=b"Connection: close\r\n")
+    with on_a_port(safe.extender) as port:
+        [(status, body)] = exchange(port, last + b"and then some")
+    assert (status, names(body)) == (200, ["calm"])
+
+
+async def test_whoever_waits_when_the_extender_ends_is_answered(
+    safe: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extenderhttp, "_EARLY_SECONDS", 60.0)
+    connection = _connected(safe)
+    connection.data_received(EARLY)
+    connection.close()
+    assert (connection.wire.statuses, connection.wire.closing) == ([200], True)
+
+
+class Wire(asyncio.Transport):
+    """It notes whether it is read from, and what answers went out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+        self.closing = False
+        self.statuses: list[int] = []
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def close(self) -> None:
+        self.closing = True
+
+    def write(self, data: Any) -> None:
+        self.statuses.append(int(data.split()[1]))
+
+
+class Connection(extenderhttp._Connection):
+    wire: Wire
+
+
+def _connected(safe: Made) -> Connection:
+    connection = Connection(safe.extender.answer, set(), MAX_BODY)
+    connection.wire = Wire()
+    connection.connection_made(connection.wire)
+    return connection
+
+
+async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_read(
+    safe: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extenderhttp, "_EARLY_SECONDS", 0.01)
+    connection = _connected(safe)
+    wire = connection.wire
+    connection.data_received(EARLY)
+    assert (wire.reading, wire.statuses) == (False, [])
+    connection.pause_writing()
+    connection.resume_writing()
+    assert not wire.reading, "the answer still waits"
+    connection.pause_writing()
+    await asyncio.sleep(0.05)
+    assert (wire.reading, wire.statuses) == (False, [200]), "nobody has read the answers yet"
+    connection.resume_writing()
+    assert wire.reading
+
+
+async def test_whoever_has_gone_meanwhile_is_not_answered(
+    safe: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extenderhttp, "_EARLY_SECONDS", 0.01)
+    connection = _connected(safe)
+    connection.data_received(EARLY)
+    connection.connection_lost(None)
+    await asyncio.sleep(0.05)
+    assert connection.wire.statuses == []
