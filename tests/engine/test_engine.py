@@ -148,6 +148,17 @@ def test_pods_that_are_not_for_us_to_schedule(ignored: PodBuilder) -> None:
     assert engine.advance(now=0.0) == []
 
 
+def test_a_pod_whose_turn_would_have_come_is_told_that_it_is_being_deleted() -> None:
+    engine = engine_with(N1, WEB)
+    engine.receive(Change(WEB, WEB.deleting()), now=0.0)
+    requests = engine.advance(now=0.0)
+    note = "skip schedule deleting pod: default/web"
+    assert events(requests) == [("Warning", "FailedScheduling", "Scheduling", note)]
+    assert len(requests) == 1
+    engine.receive(Change(WEB.deleting(), WEB.deleting().labels(a="b")), now=0.1)
+    assert engine.advance(now=0.1) == []
+
+
 def test_a_pod_is_scheduled_once_its_gates_are_gone() -> None:
     gated = WEB.gates("example.com/wait")
     engine = engine_with(N1, gated)

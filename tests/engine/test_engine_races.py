@@ -93,7 +93,7 @@ def test_a_failed_bind_is_told_and_repeated_after_a_while(scene: Scene) -> None:
     scene.answered(Failed("connection reset"), now=0.5)
     requests = scene.engine.advance(now=0.5)
     notes = [r.effect.note for r in requests if isinstance(r.effect, RecordEvent)]
-    assert notes == ["binding to n1: connection reset"]
+    assert notes == ['running Bind plugin "DefaultBinder": connection reset']
     reasons = [r.effect.condition.reason for r in requests if isinstance(r.effect, SetCondition)]
     assert reasons == ["SchedulerError"]
     # Backoff ends with the whole second in which its time is over.
@@ -243,6 +243,7 @@ def test_a_held_back_successor_does_not_let_its_predecessor_live_on(scene: Scene
 
 def test_a_pod_being_deleted_while_its_bind_is_under_way_is_not_tried_again(scene: Scene) -> None:
     scene.seen(WEB, WEB.deleting(), now=0.1)
+    assert scene.used_cpu == 0
     scene.answered(Conflict("is being deleted"), now=0.2)
     assert scene.advance(now=100.0) == []
     assert scene.used_cpu == 0

@@ -6,20 +6,32 @@ from longshore.api import Change
 from longshore.cluster import PodInfo
 from longshore.engine import Engine
 from longshore.engine.decision import Placement
-from longshore.framework.configuration import LongshoreSettings, default_configuration
+from longshore.framework.configuration import Extender, LongshoreSettings, default_configuration
+from longshore.framework.profile import TieBreak
 from longshore.testing import PodBuilder, node, pod
 
 _NODES = 300
 
 
-def engine_with(**percentages: int) -> Engine:
+def engine_with(
+    *,
+    scores: bool = True,
+    tie_break: TieBreak = "heap",
+    extenders: tuple[Extender, ...] = (),
+    **percentages: int,
+) -> Engine:
     """Profiles with these percentages; of equal nodes the first one that is examined is taken."""
-    default = default_configuration("default")
+    default = replace(default_configuration("default"), extenders=extenders)
+    points = default.profiles[0].points
+    if not scores:
+        points = {**points, "preScore": (), "score": ()}
     profiles = tuple(
-        replace(default.profiles[0], scheduler_name=name, percentage_of_nodes_to_score=percentage)
+        replace(
+            default.profiles[0], scheduler_name=name, percentage_of_nodes_to_score=percentage, points=points
+        )
         for name, percentage in percentages.items()
     )
-    settings = LongshoreSettings(tie_break="heap")
+    settings = LongshoreSettings(tie_break=tie_break)
     engine = Engine(replace(default, profiles=profiles, longshore=settings))
     for number in range(_NODES):
         engine.receive(Change(None, node(f"n{number:03d}").allocatable(cpu="8")), now=0.0)
@@ -70,3 +82,40 @@ def test_the_percentage_is_of_the_nodes_that_the_pod_is_meant_for() -> None:
     affinity = replace(affinity, required_during_scheduling_ignored_during_execution=wanted)
     spec = replace(one.spec, affinity=replace(one.spec.affinity, node_affinity=affinity))
     assert decide(engine, "most", replace(one, spec=spec)).feasible == 120
+
+
+# Where nothing ranks the nodes.
+
+
+def test_the_first_node_that_will_do_is_taken_and_the_next_pod_begins_after_it() -> None:
+    engine = engine_with(scores=False, all=0)
+    decisions = [decide(engine, "all", pod(f"p{number}")) for number in range(3)]
+    assert [(each.node, each.feasible) for each in decisions] == [("n000", 1), ("n001", 1), ("n002", 1)]
+
+
+def test_nodes_that_will_not_do_are_passed_by() -> None:
+    engine = engine_with(scores=False, all=0)
+    for number in (0, 1, 3):
+        old = node(f"n{number:03d}").allocatable(cpu="8")
+        engine.receive(Change(old, old.unschedulable()), now=0.0)
+    # The search notices that it has enough when it finds one more.
+    assert [decide(engine, "all", pod(f"p{n}")).node for n in range(3)] == ["n002", "n004", "n005"]
+
+
+def test_among_the_nodes_that_the_pod_is_meant_for_as_well() -> None:
+    engine = engine_with(scores=False, all=0)
+    assert decide(engine, "all", pod("daemon").only_on("n200")).node == "n200"
+    assert decide(engine, "all", pod("next")).node == "n001"
+
+
+def test_an_extender_that_has_a_say_is_asked_about_all_nodes() -> None:
+    filters = Extender("http://a/", filter_verb="filter")
+    ranks = Extender("http://a/", prioritize_verb="prioritize")
+    for extender in (filters, ranks):
+        engine = engine_with(scores=False, extenders=(extender,), all=0)
+        assert decide(engine, "all", pod("p")).feasible == _NODES
+
+
+def test_ties_are_broken_as_configured_where_that_is_not_as_kube_scheduler_does() -> None:
+    engine = engine_with(scores=False, tie_break="first", all=0)
+    assert [decide(engine, "all", pod(f"p{n}")).node for n in range(2)] == ["n000", "n000"]

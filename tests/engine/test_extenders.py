@@ -354,7 +354,7 @@ def test_a_bind_that_an_extender_refuses_is_tried_again() -> None:
     request, _, _ = script.asked()
     script.answer(request, {"Error": "not today"})
     ((reason, message),) = script.told()
-    assert (reason, message) == ("SchedulerError", "binding to n1: not today")
+    assert (reason, message) == ("SchedulerError", "not today")
 
 
 def test_an_extenders_answer_was_lost_but_the_watch_knows_of_the_bind() -> None:

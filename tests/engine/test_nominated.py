@@ -3,6 +3,7 @@
 import pytest
 from tests.engine.stage import Stage, room
 
+from longshore.api import Change
 from longshore.testing import PodBuilder, pod
 
 
@@ -111,3 +112,95 @@ def test_pods_of_one_shape_notice_a_promise_that_came_between_them() -> None:
     stage.create(waiting("second").never_preempting(), at=3.0)
     stage.run()
     assert (stage.node_of("first"), stage.node_of("second")) == ("n1", "")
+
+
+# What the API server says about it, whoever has written that.
+
+
+def stage_with_two_nodes() -> Stage:
+    """Two cores on each of two nodes, those of n1 promised to a pod that is not to be tried yet."""
+    stage = Stage(defaults=True)
+    stage.create(room("n1", "2"), room("n2", "2"))
+    stage.create(waiting("nominee", priority=10).nominated("n1").gates("wait"))
+    stage.run()
+    return stage
+
+
+def renominate(stage: Stage, node: str, *, at: float | None = None) -> None:
+    stage.update(waiting("nominee", priority=10).gates("wait").nominated(node), at=at)
+
+
+def test_a_promise_moves_with_what_the_api_server_says() -> None:
+    stage = stage_with_two_nodes()
+    renominate(stage, "n2")
+    stage.create(waiting("other"), waiting("another").never_preempting(), at=1.0)
+    stage.run()
+    assert (stage.node_of("other"), stage.node_of("another")) == ("n1", "")
+
+
+def test_a_promise_that_was_taken_back_hinders_nobody() -> None:
+    stage = stage_with_two_nodes()
+    renominate(stage, "")
+    stage.create(waiting("other"), waiting("another"), at=1.0)
+    stage.run()
+    assert {stage.node_of("other"), stage.node_of("another")} == {"n1", "n2"}
+    assert not stage.engine.cluster.nominations
+
+
+def test_a_word_that_says_nothing_of_a_promise_leaves_ours_as_it_is() -> None:
+    stage = Stage(defaults=True)
+    low = pod("low").requests(cpu="2").on("n1").scheduler("other")
+    stage.create(room("n1", "2"), low)
+    stage.run()
+    vip = waiting("vip", priority=10)
+    stage.engine.receive(Change(None, vip), now=0.0)
+    stage.engine.advance(now=0.0)
+    assert stage.engine.cluster.nominations.node_of(vip.metadata.uid) == "n1"
+    # What was written about it has not come back yet.
+    stage.engine.receive(Change(vip, vip.labels(late="yes")), now=0.1)
+    assert stage.engine.cluster.nominations.node_of(vip.metadata.uid) == "n1"
+
+
+@pytest.mark.parametrize(("priority", "tries"), [(5, 2), (10, 2), (11, 1)])
+@pytest.mark.parametrize("how", ["moved", "taken back", "deleted", "being deleted"])
+def test_when_a_promise_is_off_those_that_had_to_leave_its_room_are_tried(
+    how: str, priority: int, tries: int
+) -> None:
+    stage = Stage(defaults=True)
+    nominee = waiting("nominee", priority=10).gates("wait").nominated("n1")
+    stage.create(room("n1", "2"), room("n2", "1"), nominee)
+    stage.create(waiting("other", priority=priority, cpu="3").never_preempting(), at=1.0)
+    stage.run(until=4.0)
+    match how:
+        case "moved":
+            renominate(stage, "n2", at=5.0)
+        case "taken back":
+            renominate(stage, "", at=5.0)
+        case "deleted":
+            stage.delete(nominee, at=5.0)
+        case "being deleted":
+            stage.update(nominee.deleting(), at=5.0)
+    stage.run(until=6.0)
+    # It fits nowhere, promise or not.
+    assert len(stage.told("other")) == tries
+
+
+def test_the_pod_itself_is_not_woken_by_the_end_of_its_promise() -> None:
+    stage = Stage(defaults=True)
+    other = waiting("other", cpu="3").never_preempting()
+    stage.create(room("n1", "2"), other.nominated("n1"))
+    stage.run(until=5.0)
+    told = len(stage.told("other"))
+    stage.update(other, at=6.0)
+    stage.run(until=8.0)
+    assert len(stage.told("other")) == told
+
+
+def test_others_see_the_promised_pod_as_it_has_become() -> None:
+    stage = Stage(defaults=True)
+    nominee = waiting("nominee", priority=10, cpu="1").nominated("n1").gates("wait")
+    stage.create(room("n1", "4"), nominee)
+    stage.update(nominee.labels(app="db"), at=1.0)
+    stage.create(waiting("web", cpu="1").anti_affinity_to("kubernetes.io/hostname", app="db"), at=2.0)
+    stage.run()
+    assert stage.node_of("web") == ""

@@ -1,5 +1,6 @@
 """A plugin that raises or answers nonsense fails the attempt of its pod under its name, and nothing else."""
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,17 @@ import pytest
 from tests.engine.stage import Stage, room
 
 from longshore.api import Pod
-from longshore.framework import Code, PostFilterResult, Rejection, Scope, Status, Wait
+from longshore.framework import (
+    Action,
+    Code,
+    PostFilterResult,
+    Rejection,
+    Resource,
+    Scope,
+    Status,
+    Wait,
+    WakeOn,
+)
 from longshore.testing import pod
 
 # Not alike: what a plugin says about one must not be kept for the other.
@@ -21,6 +32,7 @@ class Plugin:
 
     name = "Faulty"
     wakes_on = ()
+    made_of: tuple[str, Any, dict[str, Any]]
 
     def __init__(self, method: str, act: Callable[[], Any], usual: Any = None) -> None:
         def call(*arguments: Any) -> Any:
@@ -34,8 +46,13 @@ def raises() -> Any:
     raise KeyError("lost")
 
 
+def exits() -> Any:
+    raise SystemExit(3)
+
+
 def of(method: str, act: Callable[[], Any], usual: Any = None, **more: Any) -> Plugin:
     plugin = Plugin(method, act, usual)
+    plugin.made_of = (method, usual, more)
     for name, value in more.items():
         setattr(plugin, name, value)
     return plugin
@@ -119,6 +136,9 @@ MISBEHAVING = {
     "normalize raises": of("normalize", raises, usual=np.zeros(2, np.int64), score=zero),
     "normalize answers nothing": of("normalize", absent, usual=np.zeros(2, np.int64), score=zero),
     "normalize answers too many": of("normalize", arrays(3), usual=np.zeros(2, np.int64), score=zero),
+    "normalize of equal local scores raises": of(
+        "normalize", raises, usual=np.zeros(1, np.int64), score=zero, scope=Scope.NODE
+    ),
     "normalize leaves the range": of(
         "normalize", lambda: np.array([0, 101]), usual=np.zeros(2, np.int64), score=zero
     ),
@@ -127,12 +147,27 @@ MISBEHAVING = {
     "Permit raises": of("permit", raises),
     "Permit answers a number": of("permit", number),
     "Permit waits for nonsense": of("permit", lambda: Wait("long")),  # type: ignore[arg-type]
+    "Permit waits for no number": of("permit", lambda: Wait(math.nan)),
+    "Permit waits for ever": of("permit", lambda: Wait(math.inf)),
     "PreBind's look ahead raises": of("pre_bind_pre_flight", raises, pre_bind=done),
     "PreBind's look ahead answers a number": of("pre_bind_pre_flight", number, pre_bind=done),
     "PreBind raises": of("pre_bind", raises),
     "PreBind answers a number": of("pre_bind", number),
     "Bind raises": of("bind", raises, usual=Status(Code.SKIP)),
     "Bind answers a number": of("bind", number, usual=Status(Code.SKIP)),
+}
+
+
+def exiting(plugin: Plugin) -> Plugin:
+    """The same, save that it ends the process where the other raises an error."""
+    method, usual, more = plugin.made_of
+    return of(method, exits, usual, **more)
+
+
+MISBEHAVING |= {
+    f"{name.removesuffix('raises')}exits": exiting(plugin)
+    for name, plugin in MISBEHAVING.items()
+    if name.endswith(" raises")
 }
 
 
@@ -168,8 +203,13 @@ def test_the_words_of_the_error_are_told() -> None:
 
 @pytest.mark.parametrize(
     "plugin",
-    [of("post_filter", raises), of("post_filter", absent), of("post_filter", number)],
-    ids=["raises", "answers nothing", "answers a number"],
+    [
+        of("post_filter", raises),
+        of("post_filter", exits),
+        of("post_filter", absent),
+        of("post_filter", number),
+    ],
+    ids=["raises", "exits", "answers nothing", "answers a number"],
 )
 def test_a_post_filter_that_misbehaves_is_quoted_beside_why_no_node_would_do(plugin: Plugin) -> None:
     stage = Stage(plugin, defaults=True)
@@ -200,8 +240,13 @@ def found_as(name: str, plugin: Plugin) -> Plugin:
 
 @pytest.mark.parametrize(
     "plugin",
-    [of("post_bind", raises), of("post_bind", number), of("post_bind", lambda: Status.error("lost"))],
-    ids=["raises", "answers a number", "answers Error"],
+    [
+        of("post_bind", raises),
+        of("post_bind", exits),
+        of("post_bind", number),
+        of("post_bind", lambda: Status.error("lost")),
+    ],
+    ids=["raises", "exits", "answers a number", "answers Error"],
 )
 def test_what_post_bind_says_changes_nothing(plugin: Plugin) -> None:
     stage = Stage(plugin)
@@ -213,8 +258,8 @@ def test_what_post_bind_says_changes_nothing(plugin: Plugin) -> None:
 
 @pytest.mark.parametrize(
     "plugin",
-    [of("pre_enqueue", raises), of("pre_enqueue", number)],
-    ids=["raises", "answers a number"],
+    [of("pre_enqueue", raises), of("pre_enqueue", exits), of("pre_enqueue", number)],
+    ids=["raises", "exits", "answers a number"],
 )
 def test_a_pre_enqueue_that_misbehaves_keeps_its_pod_out_and_no_other(plugin: Plugin) -> None:
     stage = Stage(plugin)
@@ -236,8 +281,11 @@ class Sorts:
         return self._key(pod.metadata.name)
 
 
-def test_a_queue_sort_that_raises_is_told_and_the_pods_are_tried_all_the_same() -> None:
-    stage = Stage(Sorts(lambda name: raises() if name == "bad" else name))
+@pytest.mark.parametrize("fails", [raises, exits])
+def test_a_queue_sort_that_fails_is_told_and_the_pods_are_tried_all_the_same(
+    fails: Callable[[], Any],
+) -> None:
+    stage = Stage(Sorts(lambda name: fails() if name == "bad" else name))
     stage.create(room("n1"), BAD, GOOD)
     stage.run()
     assert (stage.node_of("good"), stage.node_of("bad")) == ("n1", "n1")
@@ -266,3 +314,33 @@ def test_unreserve_that_raises_does_not_keep_the_others_from_theirs() -> None:
 
 def raises_always(*_: Any) -> None:
     raises()
+
+
+def test_a_hint_that_exits_has_the_pod_tried_again() -> None:
+    def hint(*_: Any) -> bool:
+        return bool(exits())
+
+    refuses = of("filter_node", lambda: "not here", wakes_on=(WakeOn(Resource.NODE, Action.ADD, hint),))
+    stage = Stage(refuses)
+    stage.create(room("n1"), BAD)
+    stage.create(room("n2"), at=5.0)
+    stage.run()
+    assert len(stage.told("bad")) == 2
+
+
+def test_whoever_ends_the_scheduler_is_not_held_up_by_a_plugin() -> None:
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+
+    stage = Stage(of("filter_node", interrupted))
+    stage.create(room("n1"), BAD)
+    with pytest.raises(KeyboardInterrupt):
+        stage.run()
+
+
+def test_a_local_filter_that_answers_nothing_about_a_changed_node_lets_the_pod_in() -> None:
+    stage = Stage(of("filter", absent, scope=Scope.PODS))
+    stage.create(room("n1"), GOOD)
+    stage.create(pod("next").requests(cpu="1").labels(app="good"), at=1.0)
+    stage.run()
+    assert (stage.node_of("good"), stage.node_of("next")) == ("n1", "n1")

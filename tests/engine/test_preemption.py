@@ -237,6 +237,11 @@ def test_a_victim_that_waits_on_permit_gives_way_without_being_deleted() -> None
     assert leaving(stage) == set()
     assert stage.node_of("low") == ""
     assert stage.used(CPU, "n1") == 2000
+    assert stage.told("low") == [
+        ("FailedScheduling", "waiting on permit for pod: preempted"),
+        ("Preempted", f"Preempted by pod {VIP.metadata.uid} on node n1 (in kube-scheduler memory)."),
+        *stage.told("low")[2:],
+    ]
 
 
 def test_if_an_eviction_fails_the_pod_is_tried_again_at_once() -> None:

@@ -256,6 +256,20 @@ def test_a_pod_deleted_while_it_waits_gives_its_room_back() -> None:
     assert calls[:2] == ["One reserves n1", "One unreserves n1"]
 
 
+def test_a_pod_that_is_being_deleted_while_it_waits_gives_its_room_back_although_it_is_still_there() -> None:
+    calls: list[str] = []
+    holder = Holder("Holds", Wait(60.0), only="a")
+    stage = stage_with(Ledger("One", calls), holder)
+    stage.create(A)
+    stage.create(B, at=1.0)
+    stage.update(A.deleting(), at=2.0)
+    stage.run(until=3.0)
+    assert (stage.node_of("a"), stage.node_of("b")) == ("", "n1")
+    assert not holder.handle.waiting_pods()
+    assert calls[:2] == ["One reserves n1", "One unreserves n1"]
+    assert stage.place("a") == "nowhere"
+
+
 def test_allowing_or_rejecting_a_pod_that_does_not_wait_does_nothing() -> None:
     holder = Holder("Holds", None)
     stage = stage_with(holder)

@@ -25,11 +25,27 @@ def refused(text: str) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_a_file_of_an_older_version() -> None:
-    (problem,) = refused(HEAD.replace("/v1", "/v1beta3"))
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta3"])
+def test_a_file_of_an_older_version_is_read_as_the_present_one_and_its_author_is_told(version: str) -> None:
+    loaded = parse(
+        HEAD.replace("/v1", f"/{version}") + "profiles: [{schedulerName: one}]\n", source="file.yaml"
+    )
+    assert (
+        loaded.configuration == parse(HEAD + "profiles: [{schedulerName: one}]\n", source="f").configuration
+    )
+    assert f"apiVersion: kubescheduler.config.k8s.io/{version} is read as " in loaded.warnings[0]
+
+
+def test_a_file_of_an_older_version_that_says_what_the_present_one_does_not_have() -> None:
+    (problem,) = refused(HEAD.replace("/v1", "/v1beta2") + "healthzBindAddress: ''\n")
+    assert problem == "healthzBindAddress: was removed from the file in v1; remove it"
+
+
+def test_a_file_of_a_version_that_nobody_knows_any_more() -> None:
+    (problem,) = refused(HEAD.replace("/v1", "/v1beta1"))
     assert problem.startswith(
         "apiVersion: must be kubescheduler.config.k8s.io/v1, "
-        'found the text "kubescheduler.config.k8s.io/v1beta3"; older versions differ'
+        'found the text "kubescheduler.config.k8s.io/v1beta1"; older versions differ'
     )
 
 

@@ -332,6 +332,48 @@ def test_a_plugin_that_does_nothing_but_use_its_handle_ends_there(limit: TimeLim
     assert ours.depth == 0
 
 
+def test_a_handle_takes_arguments_by_name() -> None:
+    limit = TimeLimit(60.0)
+
+    class Rejects:
+        name = "Rejects"
+
+        def __init__(self, handle: Any) -> None:
+            self.handle = handle
+
+        def permit(self, state: object, pod: object, node: object) -> None:
+            self.handle.reject(uid="nobody", plugin=self.name, message="out of luck")
+
+    simulation = simulated(limit, Rejects)
+    simulation.create(pod("a"))
+    simulation.run(until=0.5)
+    limit.close()
+    assert simulation.bindings == {"default/a": "n1"}
+
+
+def test_a_listener_that_takes_too_long_is_ended_and_told_under_the_name_of_its_plugin(
+    limit: TimeLimit,
+) -> None:
+    class Listens:
+        name = "Listens"
+
+        def __init__(self, handle: Any) -> None:
+            handle.on_pod_change(self.hear, self.name)
+
+        def hear(self, old: object, new: object) -> None:
+            endless()
+
+        def permit(self, state: object, pod: object, node: object) -> None:
+            pass
+
+    simulation = simulated(limit, Listens)
+    simulation.create(pod("a"))
+    simulation.run(until=10.0)
+    assert simulation.bindings == {"default/a": "n1"}
+    note = "running PodChange plugin \"Listens\": TimeoutError('took longer than 0.02s')"
+    assert note in [event.note for event in simulation.cluster.events]
+
+
 def test_nothing_is_sent_when_the_call_ends_while_it_is_being_looked_at(
     limit: TimeLimit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

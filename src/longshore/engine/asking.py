@@ -7,7 +7,8 @@ import numpy as np
 
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
-from longshore.engine.failure import PluginFailure
+from longshore.engine.diagnosis import refusal_code
+from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import MAX_SCORE, Code, CycleState, Forced, Rejection, Status
 from longshore.framework.profile import Slot
 
@@ -25,7 +26,7 @@ def pre_filter(
         if answer is None or isinstance(answer, Status | Forced):
             return answer
         names = frozenset(answer)
-    except Exception as error:  # whatever a plugin does, only this attempt fails
+    except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
         raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
     if isinstance(answer, str):
         # Else it would be taken for the names of its letters.
@@ -42,7 +43,7 @@ def declines_to_score(plugin: Any, state: CycleState, pod: PodInfo, nodes: Nodes
         if status.code is Code.SKIP:
             return True
         what = status.message or status.code.value
-    except Exception as error:  # as above
+    except PLUGIN_ERRORS as error:  # as above
         what = repr(error)
     raise PluginFailure(plugin.name, "PreScore", what)
 
@@ -53,9 +54,11 @@ def rejections(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: 
         return list(_one_by_one(slot, state, pod, nodes, left))
     try:
         found = list(slot.plugin.filter(state, pod, nodes) or ())
-        masks = [mask for r in found for mask in (r.where, r.unresolvable) if not isinstance(mask, bool)]
+        masks = [
+            mask for r in found for mask in (r.where, r.unresolvable, r.pending) if not isinstance(mask, bool)
+        ]
         sound = all(mask.dtype == np.bool_ and mask.shape in (left.shape, ()) for mask in masks)
-    except Exception as error:  # as above
+    except PLUGIN_ERRORS as error:  # as above
         raise PluginFailure(slot.name, "filter", repr(error)) from error
     if not sound:
         raise PluginFailure(slot.name, "filter", _NOT_BOOLS)
@@ -76,18 +79,19 @@ def _one_by_one(
     """A plain filter's answers, gathered by reason."""
     cluster, rows = nodes.cluster, nodes.numbers
     places: dict[str, list[int]] = {}
-    unresolvable = np.zeros(len(left), np.bool_)
+    unresolvable, pending = np.zeros((2, len(left)), np.bool_)
     for place in np.flatnonzero(left).tolist():
         status = filter_one(slot, state, pod, cluster.one_node(int(rows[place])))
         if status is None:
             continue
         unresolvable[place] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        pending[place] = status.code is Code.PENDING
         for reason in status.reasons or (f"node(s) were refused by {slot.name}",):
             places.setdefault(reason, []).append(place)
     for reason, where in places.items():
         mask = np.zeros(len(left), np.bool_)
         mask[where] = True
-        yield Rejection(reason, mask, mask & unresolvable)
+        yield Rejection(reason, mask, mask & unresolvable, mask & pending)
 
 
 def filter_one(slot: Slot, state: CycleState, pod: PodInfo, node: OneNode) -> Status | None:
@@ -99,12 +103,13 @@ def filter_one(slot: Slot, state: CycleState, pod: PodInfo, node: OneNode) -> St
         found = [r for r in slot.plugin.filter(state, pod, nodes) or () if _holds(r.where)]
     except PluginFailure:
         raise
-    except Exception as error:  # as above
+    except PLUGIN_ERRORS as error:  # as above
         raise PluginFailure(slot.name, "filter", repr(error)) from error
     if not found:
         return None
     unresolvable = any(_holds(rejection.unresolvable) for rejection in found)
-    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+    pending = any(_holds(rejection.pending) for rejection in found)
+    code = refusal_code(unresolvable=unresolvable, pending=pending)
     return Status(code, tuple(rejection.reason for rejection in found), slot.name)
 
 
@@ -140,7 +145,7 @@ def raw_scores(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes) -> Int
         if isinstance(scores, int | np.integer):
             return int(scores)
         sound = scores.dtype == np.int64 and scores.ndim == 1
-    except Exception as error:  # as above
+    except PLUGIN_ERRORS as error:  # as above
         raise PluginFailure(slot.name, "Score", repr(error)) from error
     if not sound:
         raise PluginFailure(slot.name, "Score", _NOT_INTS)
@@ -156,7 +161,7 @@ def final_scores(
         try:
             full = np.full(size, raw, np.int64) if isinstance(raw, int) else raw
             scores = slot.plugin.normalize(state, pod, full, nodes)
-        except Exception as error:  # as above
+        except PLUGIN_ERRORS as error:  # as above
             raise PluginFailure(slot.name, "NormalizeScore", repr(error)) from error
     if not isinstance(scores, int):
         check_size(slot, scores, size)

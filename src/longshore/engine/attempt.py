@@ -22,7 +22,7 @@ from longshore.engine.asking import (
     rejections,
 )
 from longshore.engine.diagnosis import Diagnosis, Refusal
-from longshore.engine.failure import PluginFailure
+from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.shapes import REFUSED, Shape
 from longshore.framework import Code, CycleState, Forced, Status
 from longshore.framework.profile import Profile, Slot
@@ -183,7 +183,7 @@ class Attempt:
                 continue
             try:
                 status = getattr(plugin, method)(state, self.pod, other, node)
-            except Exception as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
                 raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
             if status is not None and status.code is not Code.SUCCESS:
                 raise PluginFailure(plugin.name, "PreFilter", status.message)
@@ -221,8 +221,12 @@ class Attempt:
         if not bad.any():
             return
         unresolvable = np.zeros(len(asked), np.bool_)
+        pending: Bools | None = None
         for rejection in found:
             unresolvable |= rejection.where & np.asarray(rejection.unresolvable)
+            if rejection.pending is not False:
+                waits = bad & rejection.where & np.asarray(rejection.pending)
+                pending = waits if pending is None else pending | waits
 
         def spread(mask: Bools) -> Bools:
             """Over all rows."""
@@ -233,7 +237,9 @@ class Attempt:
             return full
 
         reasons = tuple((r.reason, spread(bad & r.where)) for r in found)
-        diagnosis.refuse(Refusal(slot.name, spread(bad), reasons, spread(unresolvable & bad)))
+        unresolvable = spread(unresolvable & bad)
+        pending = None if pending is None else spread(pending)
+        diagnosis.refuse(Refusal(slot.name, spread(bad), reasons, unresolvable, pending))
         left[nodes.rows] &= ~bad
 
     def _refuse_beside_nominated(self, diagnosis: Diagnosis, left: Bools) -> None:
@@ -255,8 +261,9 @@ class Attempt:
                 only = np.zeros(len(left), np.bool_)
                 only[row] = True
                 unresolvable = only & (status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+                pending = only & (status.code is Code.PENDING)
                 reasons = tuple((reason, only) for reason in status.reasons)
-                diagnosis.refuse(Refusal(status.plugin, only, reasons, unresolvable))
+                diagnosis.refuse(Refusal(status.plugin, only, reasons, unresolvable, pending))
                 left[row] = False
 
     @property
@@ -278,6 +285,9 @@ class Attempt:
         """
         shape, state, pod = self.shape, self.state, self.pod
         shape.refresh()
+        if shape.even is None:
+            # For the record; and a plugin that fails at it fails the attempt.
+            shape.find_even()
         nodes = SelectedNodes(self.cluster, left)
         self.pre_score(nodes)
         constant: list[tuple[Slot, int]] = []

@@ -8,6 +8,8 @@ after it find that room taken; whatever fails from then on is undone.
 import enum
 import inspect
 from collections.abc import Awaitable, Generator, Sequence
+from functools import partial
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ import msgspec
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.decision import Chooser, Placement, Unplaced
 from longshore.engine.extenders import Extenders
+from longshore.engine.failure import PLUGIN_ERRORS
 from longshore.engine.observing import Observer, Result, Unobserved
 from longshore.engine.postfilter import way_out
 from longshore.engine.preemption import evict
@@ -22,7 +25,7 @@ from longshore.engine.profiles import UNREADABLE, WITHOUT_NODES
 from longshore.engine.queue import Entry
 from longshore.engine.records import Records
 from longshore.engine.telling import bound, failed
-from longshore.engine.waiting import BindingBegins, BindThrough, Consult, Together, WaitOnPermit
+from longshore.engine.waiting import BindingBegins, BindThrough, Consult, MayGiveWay, WaitOnPermit
 from longshore.framework import Code, CycleState, Status, Wait
 from longshore.framework.effects import (
     Answered,
@@ -70,8 +73,9 @@ _RETRIED = Fate(Ending.RETRIED, result="error")
 _NO_NODES = Fate(Ending.SET_ASIDE, frozenset({WITHOUT_NODES}))
 
 _LOOK_AHEAD = "PreBindPreFlight"
+_DEFAULT_BINDER = f'running Bind plugin "{DefaultBinder.name}": '
 
-Step = Effect | WaitOnPermit | Together | BindingBegins | Consult | BindThrough
+Step = Effect | WaitOnPermit | BindingBegins | MayGiveWay | Consult | BindThrough
 Cycle = Generator[Step, Outcome, Fate]
 _Steps = Generator[Step, Outcome, Status | None]
 
@@ -147,17 +151,16 @@ class Cycles:
         node, state = placement.node, placement.attempt.state
         self._cluster.assume(pod, node)
         self._cluster.nominations.remove(pod.pod.metadata.uid)
-        later = placement.attempt.shape.later
-        status = self._reserve(later.reserves, state, pod, node)
+        plugins = placement.attempt.shape.concerned
+        status = self._reserve(plugins.reserves, state, pod, node)
         waits: dict[str, float] = {}
-        if status is None and later.permits:
-            status = self._permit(later.permits, state, pod, node, waits)
-        if status is None and (waits or later.pre_binds):
-            status = yield from self._prepare(later.pre_binds, entry, state, pod, node, waits)
+        if status is None and plugins.permits:
+            status = self._permit(plugins.permits, state, pod, node, waits)
+        if status is None and (waits or plugins.pre_binds):
+            status = yield from self._prepare(entry, pod, placement, waits)
         if status is not None:
-            self._undo(state, pod, node)
-            return (yield from self._refused(entry, node, status))
-        return (yield from self._bind(entry, state, pod, node))
+            return (yield from self._give_up(entry, pod, placement, status))
+        return (yield from self._bind(entry, pod, placement))
 
     def _reserve(
         self, plugins: Sequence[Reserve], state: CycleState, pod: PodInfo, node: str
@@ -180,26 +183,19 @@ class Cycles:
             try:
                 answer = plugin.permit(state, pod, node)
                 if isinstance(answer, Wait):
-                    waits[plugin.name] = min(max(answer.seconds, 0.0), MAX_PERMIT_WAIT)
+                    waits[plugin.name] = _patience(answer)
                     continue
-            except Exception as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
                 return Status.error(f'running Permit plugin "{plugin.name}": {error!r}')
             if (status := _checked(plugin.name, "Permit", answer)) is not None:
                 return status
         return None
 
-    def _prepare(
-        self,
-        plugins: Sequence[PreBind],
-        entry: Entry,
-        state: CycleState,
-        pod: PodInfo,
-        node: str,
-        waits: dict[str, float],
-    ) -> _Steps:
+    def _prepare(self, entry: Entry, pod: PodInfo, placement: Placement, waits: dict[str, float]) -> _Steps:
         """Wait for permissions, then let PreBind do its work."""
-        at_work = []
-        for plugin in plugins:
+        node, state = placement.node, placement.attempt.state
+        at_work: list[PreBind] = []
+        for plugin in placement.attempt.shape.concerned.pre_binds:
             look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
             status = None
             if look_ahead is not None:
@@ -218,26 +214,31 @@ class Cycles:
                 return outcome.value
         yield BindingBegins()
         for plugin in at_work:
+            preempted = Status.error(f'running PreBind plugin "{plugin.name}": preempted')
+            yield MayGiveWay(partial(self._give_up, entry, pod, placement, preempted))
             status = yield from _answer(plugin.name, "PreBind", plugin.pre_bind, state, pod, node)
+            yield MayGiveWay(None)
             if status is not None:
                 return _broken(status)
         return None
 
     # It is made so.
 
-    def _bind(self, entry: Entry, state: CycleState, pod: PodInfo, node: str) -> Cycle:
+    def _bind(self, entry: Entry, pod: PodInfo, placement: Placement) -> Cycle:
+        node, state = placement.node, placement.attempt.state
         outcome: Outcome | None = None
+        who = ""
         if self._extenders is not None:
             outcome = yield from self._extenders.bind(pod.pod, node)
         if outcome is None and self._binds_itself:
+            who = _DEFAULT_BINDER
             outcome = yield Bind.of(pod.pod, node)
         if outcome is None:
             status = yield from self._ask_binders(state, pod, node)
             if status is not None:
-                self._undo(state, pod, node)
-                return (yield from self._refused(entry, node, _broken(status)))
+                return (yield from self._give_up(entry, pod, placement, _broken(status)))
         elif not isinstance(outcome, Succeeded):
-            return (yield from self._not_bound(entry, state, pod, node, outcome))
+            return (yield from self._not_bound(entry, pod, placement, outcome, who))
         yield from bound(pod.pod, node)
         for plugin in self._profile.post_binds:
             # What it says changes nothing any more.
@@ -251,25 +252,28 @@ class Cycles:
                 return status
         return Status.error("no Bind plugin took the pod")
 
-    def _not_bound(self, entry: Entry, state: CycleState, pod: PodInfo, node: str, outcome: Outcome) -> Cycle:
+    def _not_bound(
+        self, entry: Entry, pod: PodInfo, placement: Placement, outcome: Outcome, who: str
+    ) -> Cycle:
         if isinstance(outcome, Gone):
-            self._undo(state, pod, node)
+            self._undo(pod, placement)
             return _DROPPED
         if isinstance(outcome, Conflict):
             # Most likely bound by someone else, and the watch is about to say so; else it is tried again.
-            self._undo(state, pod, node)
+            self._undo(pod, placement)
             return _RETRIED
         # The bind may have landed after all, with only its answer lost. So the room stays taken until the
         # next attempt begins, by when the watch has had its time to tell.
-        self._unreserve(state, pod, node)
-        message = outcome.message if isinstance(outcome, Failed) else repr(outcome)
-        self._records.failed(entry.pod, self._profile, message, node)
-        yield from failed(entry.pod, Status.error(f"binding to {node}: {message}"), nominated_node="")
+        self._unreserve(pod, placement)
+        message = who + (outcome.message if isinstance(outcome, Failed) else repr(outcome))
+        self._records.failed(entry.pod, self._profile, message, placement.node)
+        yield from failed(entry.pod, Status.error(message), nominated_node="")
         return _RETRIED
 
-    def _refused(self, entry: Entry, node: str, status: Status) -> Cycle:
-        """Told when the pod had its node already: nothing was wrong with the other ones."""
-        self._records.failed(entry.pod, self._profile, status.message, node)
+    def _give_up(self, entry: Entry, pod: PodInfo, placement: Placement, status: Status) -> Cycle:
+        """The pod had its node already, so nothing was wrong with the other ones."""
+        self._undo(pod, placement)
+        self._records.failed(entry.pod, self._profile, status.message, placement.node)
         if not status.rejected:
             yield from failed(entry.pod, status, nominated_node="")
             return _RETRIED
@@ -281,19 +285,26 @@ class Cycles:
             return Fate(Ending.SET_ASIDE, pending=plugins)
         return Fate(Ending.SET_ASIDE, plugins)
 
-    def _undo(self, state: CycleState, pod: PodInfo, node: str) -> None:
-        self._unreserve(state, pod, node)
+    def _undo(self, pod: PodInfo, placement: Placement) -> None:
+        self._unreserve(pod, placement)
         self._cluster.forget(pod.pod)
 
-    def _unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
-        for plugin in reversed(self._profile.reserves):
-            _told(plugin.name, "Unreserve", lambda p=plugin: p.unreserve(state, pod, node))
+    def _unreserve(self, pod: PodInfo, placement: Placement) -> None:
+        attempt = placement.attempt
+        for plugin in reversed(attempt.shape.concerned.reserves):
+            _told(plugin.name, "Unreserve", partial(plugin.unreserve, attempt.state, pod, placement.node))
+
+
+def _patience(wait: Wait) -> float:
+    if not isfinite(wait.seconds):
+        raise ValueError(f"{wait!r} would never end")
+    return min(max(wait.seconds, 0.0), MAX_PERMIT_WAIT)
 
 
 def _told(plugin: str, point: str, call: Any) -> Status | None:
     try:
         answer = call()
-    except Exception as error:  # as above
+    except PLUGIN_ERRORS as error:  # as above
         return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {error!r}',), plugin)
     return _checked(plugin, point, answer)
 
@@ -320,7 +331,7 @@ def _answer(plugin: str, point: str, method: Any, state: CycleState, pod: PodInf
         elif isinstance(answer, Awaitable):
             outcome = yield Run(plugin, answer)
             answer = outcome.value if isinstance(outcome, Answered) else Status.error(_words(outcome))
-    except Exception as error:  # as above
+    except PLUGIN_ERRORS as error:  # as above
         return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {error!r}',), plugin)
     return _checked(plugin, point, answer)
 

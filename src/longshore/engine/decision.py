@@ -54,8 +54,13 @@ class Turn:
 class Chooser:
     """Decides for one profile. It remembers shapes, and where to go on examining nodes; nothing else."""
 
-    def __init__(self, profile: Profile, cluster: ClusterState, turn: Turn | None = None) -> None:
+    def __init__(
+        self, profile: Profile, cluster: ClusterState, turn: Turn | None = None, *, extended: bool = False
+    ) -> None:
+        """`extended`: extenders have a say about which nodes will do, or which of them is best."""
         self.profile = profile
+        # Where nothing ranks nodes, kube-scheduler takes the first that it finds.
+        self._takes_first = profile.tie_break == "heap" and not profile.scores and not extended
         self._cluster = cluster
         self._shapes = Shapes(profile, cluster)
         self._turn = turn or Turn()
@@ -116,16 +121,19 @@ class Chooser:
         percentage = self.profile.percentage_of_nodes_to_score
         some = bool(percentage) and percentage < 100
         count = self._cluster.node_count
-        if attempt.narrowed is None and (not some or count < _ALWAYS_EXAMINED):
+        if attempt.narrowed is None and not self._takes_first and (not some or count < _ALWAYS_EXAMINED):
             return left
         order = self._cluster.tree.order
         if attempt.narrowed is not None:
             order = order[attempt.narrowed[order]]
-        seen = len(order)
-        if some and seen >= _ALWAYS_EXAMINED:
+        enough = seen = len(order)
+        if self._takes_first:
+            enough = 1
+        elif some and seen >= _ALWAYS_EXAMINED:
+            enough = max(seen * percentage // 100, _ALWAYS_EXAMINED)
+        if enough < seen:
             order = np.roll(order, -(self._began % seen))
             places = np.flatnonzero(left[order])
-            enough = max(seen * percentage // 100, _ALWAYS_EXAMINED)
             if len(places) > enough:
                 # The search notices that it has enough when it finds one more.
                 seen = int(places[enough])

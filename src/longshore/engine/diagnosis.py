@@ -15,11 +15,32 @@ class Refusal(msgspec.Struct, frozen=True):
     where: Bools
     reasons: tuple[tuple[str, Bools], ...]
     unresolvable: Bools
+    # Those that wait for something in particular; None if there are none.
+    pending: Bools | None = None
 
     def status(self, row: int) -> Status:
-        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if self.unresolvable[row] else Code.UNSCHEDULABLE
+        pending = self.pending is not None and bool(self.pending[row])
+        code = refusal_code(unresolvable=bool(self.unresolvable[row]), pending=pending)
         reasons = tuple(reason for reason, where in self.reasons if where[row])
         return Status(code, reasons, self.plugin)
+
+    def rows(self, code: Code) -> Bools:
+        """Those that were refused with this code."""
+        if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return self.unresolvable
+        others = self.where & ~self.unresolvable
+        if code is Code.UNSCHEDULABLE:
+            return others if self.pending is None else others & ~self.pending
+        if code is Code.PENDING and self.pending is not None:
+            return others & self.pending
+        return np.zeros_like(self.where)
+
+
+def refusal_code(*, unresolvable: bool, pending: bool) -> Code:
+    """Of a node that a filter refuses for several reasons: what rules out the most counts."""
+    if unresolvable:
+        return Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return Code.PENDING if pending else Code.UNSCHEDULABLE
 
 
 class Diagnosis:
@@ -42,6 +63,8 @@ class Diagnosis:
     def refuse(self, refusal: Refusal) -> None:
         self.refusals.append(refusal)
         self.rejectors.add(refusal.plugin)
+        if refusal.pending is not None and refusal.rows(Code.PENDING).any():
+            self.pending.add(refusal.plugin)
 
     def leave_out(self, rows: Bools, status: Status) -> None:
         self.absent_rows, self.absent = rows, status
@@ -67,12 +90,7 @@ class Diagnosis:
         if self.absent_rows is not None and self.absent is not None and self.absent.code is code:
             found |= self.absent_rows
         for refusal in self.refusals:
-            wanted = refusal.unresolvable
-            if code is Code.UNSCHEDULABLE:
-                wanted = refusal.where & ~refusal.unresolvable
-            elif code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                continue
-            found |= wanted
+            found |= refusal.rows(code)
         return np.flatnonzero(found & known)
 
     @property

@@ -19,6 +19,7 @@ from longshore.engine.decision import Chooser, Turn
 from longshore.engine.errands import Errands
 from longshore.engine.events import Done, Event, Measurements
 from longshore.engine.extenders import Extenders
+from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.handle import EngineHandle
 from longshore.engine.intake import Intake
 from longshore.engine.observing import Observer, Unobserved
@@ -27,7 +28,7 @@ from longshore.engine.queue import Entry, Place, Queue
 from longshore.engine.records import Records
 from longshore.engine.request import Request
 from longshore.engine.shapes import shape_key
-from longshore.engine.telling import failed
+from longshore.engine.telling import failed, warning
 from longshore.engine.underway import Flight, Underway
 from longshore.framework import Status
 from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
@@ -70,7 +71,8 @@ class Engine:
                 longshore=LongshoreSettings(tie_break=tie_break, seed=seed),
             )
         self._cluster = ClusterState()
-        self._pod_listeners: list[PodListener] = []
+        # With the names of their plugins.
+        self._pod_listeners: list[tuple[PodListener, str]] = []
         self._controllers: list[Controller] = []
         self._now = 0.0
         self.epoch = epoch
@@ -82,10 +84,11 @@ class Engine:
         self._profiles: dict[str, Profile] = {}
         self._cycles: dict[str, Cycles] = {}
         turn = Turn()
+        extended = any(each.filter_verb or each.prioritize_verb for each in configuration.extenders)
         for settings in configuration.profiles:
             handle = EngineHandle(self)
             profile = make_profile(configuration, settings, registry, handle)
-            chooser = handle.chooser = Chooser(profile, self._cluster, turn)
+            chooser = handle.chooser = Chooser(profile, self._cluster, turn, extended=extended)
             self._handles[profile.scheduler_name] = handle
             self._profiles[profile.scheduler_name] = profile
             extenders = None
@@ -103,7 +106,7 @@ class Engine:
         )
         # What happens while a cycle asks extenders about its decision is taken in afterwards.
         self._held_back: deque[Change[Any] | Measurements] = deque()
-        self._errands = Errands(self._underway.ask)
+        self._errands = Errands(self._underway.ask, now=lambda: self._now)
         for make in controllers:
             self.add_controller(make(self))
         self._observer: Observer = Unobserved()
@@ -161,7 +164,7 @@ class Engine:
         underway = self._underway
         if underway.outbox or (self._queue.has_active and self._may_decide):
             return self._now
-        times = [underway.deadline, self._queue.next_due]
+        times = [underway.deadline, self._queue.next_due, self._errands.deadline]
         times += [controller.deadline for controller in self._controllers]
         return min((time for time in times if time is not None), default=None)
 
@@ -216,6 +219,7 @@ class Engine:
         self._queue.flush(now=now)
         underway = self._underway
         underway.expire()
+        self._errands.wake()
         for controller in self._controllers:
             if controller.deadline is not None and controller.deadline <= now:
                 for errand in controller.advance(now=now):
@@ -271,12 +275,13 @@ class Engine:
                 self._queue.activate([entry.pod], now=self._now)
 
     def _tell_listeners(self, old: Pod | None, new: Pod | None) -> None:
-        for listener in self._pod_listeners:
+        for listener, plugin in self._pod_listeners:
             try:
                 listener(old, new)
-            except Exception as error:  # whatever a plugin does, the scheduler goes on
-                if new is not None and self._is_ours(new):
-                    self._tell_failure(new, Status.error(f"a plugin failed to hear of the pod: {error!r}"))
+            except PLUGIN_ERRORS as error:  # whatever a plugin does, the scheduler goes on
+                if new is not None and self._queue.find(new) is not None:
+                    failure = PluginFailure(plugin, "PodChange", repr(error))
+                    self._underway.ask(warning(new, str(failure)))
 
     def _tell_failure(self, pod: Pod, status: Status) -> None:
         """A plugin failed while the queue asked it: there is no attempt that could tell."""
@@ -310,8 +315,8 @@ class Engine:
         entry = self._queue.find(pod)
         return entry is not None and entry.place is Place.IN_FLIGHT
 
-    def on_pod_change(self, listener: PodListener) -> None:
-        self._pod_listeners.append(listener)
+    def on_pod_change(self, listener: PodListener, plugin: str) -> None:
+        self._pod_listeners.append((listener, plugin))
 
     def add_controller(self, controller: Controller) -> None:
         self._controllers.append(controller)

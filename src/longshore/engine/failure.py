@@ -2,6 +2,9 @@
 
 from longshore.framework import Code, Status
 
+# What a plugin may raise without harm to others. Who ends the scheduler from outside is not held up by it.
+PLUGIN_ERRORS = (Exception, SystemExit)
+
 
 class PluginFailure(Exception):
     """A plugin raised, or answered nonsense: it fails the attempt of one pod, and nothing else."""

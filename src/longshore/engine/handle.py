@@ -95,8 +95,8 @@ class EngineHandle:
         """Whether the pod is being tried or bound, or waits in Permit."""
         return self._engine.in_flight(pod)
 
-    def on_pod_change(self, listener: PodListener) -> None:
-        self._engine.on_pod_change(listener)
+    def on_pod_change(self, listener: PodListener, plugin: str) -> None:
+        self._engine.on_pod_change(listener, plugin)
 
     def _attempt(self, pod: PodInfo) -> Attempt:
         """Of this pod: asked about many nodes in a row."""

@@ -8,9 +8,13 @@ from longshore.api import Node, Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.clusterevents import MEASURED, assigned_pod_events, node_events
 from longshore.engine.events import Measurements
-from longshore.engine.queue import Queue
+from longshore.engine.queue import Place, Queue
+from longshore.engine.telling import skipped
 from longshore.engine.underway import Underway
-from longshore.framework import Status
+
+# Why a pod that was waiting on Permit waits no more.
+_REMOVED = "removed"
+_TO_BE_TRIED = (Place.ACTIVE, Place.BACKOFF)
 
 
 class Intake:
@@ -51,6 +55,7 @@ class Intake:
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
             self._gone(old)
+            old = None
         if new is None:
             return
         self._queue.remove_predecessor(new)
@@ -63,14 +68,24 @@ class Intake:
         if not self._cluster.is_assumed(new):
             self._remove(new)
         if not self._is_ours(new):
-            self._queue.withdraw(new)
-            self._cluster.nominations.remove(new.metadata.uid)
-            if not self._queue.holds(new):
-                self.forget(new)
+            self._not_ours(new)
         elif self._queue.holds(new) or not self._cluster.is_assumed(new):
             self._queue.put(new, now=self._now())
-            self._note_nomination(new)
+            self._follow_nomination(old, new)
         # Else we have bound it, and this is a last word from before.
+
+    def _not_ours(self, pod: Pod) -> None:
+        """The pod is being deleted, or is for another scheduler: it will have no node from us."""
+        ending = pod.metadata.deletion_timestamp is not None
+        entry = self._queue.find(pod)
+        if ending and entry is not None and entry.place in _TO_BE_TRIED:
+            self.underway.ask(skipped(pod))
+        self._queue.withdraw(pod)
+        self._take_back_nomination(pod)
+        self.underway.reject(pod.metadata.uid, "", _REMOVED)
+        # A bind may be under way. The API server gives no node to a pod that is ending: it comes too late.
+        if ending or not self._queue.holds(pod):
+            self.forget(pod)
 
     def _assigned(self, new: Pod) -> None:
         """The pod has a node, or has ended."""
@@ -87,13 +102,8 @@ class Intake:
 
     def _gone(self, pod: Pod) -> None:
         self._queue.withdraw(pod)
-        nominated = self._cluster.nominations.node_of(pod.metadata.uid)
-        if nominated is not None:
-            self._cluster.nominations.remove(pod.metadata.uid)
-            # Room that was kept for it is to be had.
-            self._wake(_on(pod, nominated), None)
-        if pod.metadata.uid in self.underway.waiting_pods():
-            self.underway.permitted(pod.metadata.uid, Status.error("the pod was deleted"))
+        self._take_back_nomination(pod)
+        self.underway.reject(pod.metadata.uid, "", _REMOVED)
         self._remove(pod)
 
     def _remove(self, pod: Pod) -> None:
@@ -111,17 +121,51 @@ class Intake:
         for event in assigned_pod_events(old, new):
             self._queue.event(event, now=self._now(), among=among)
 
-    def _note_nomination(self, pod: Pod) -> None:
-        """The API server, or someone else, says where the pod is expected."""
-        node = pod.status.nominated_node_name
-        uid = pod.metadata.uid
-        if node and self._cluster.nominations.node_of(uid) is None and not self._cluster.is_assumed(pod):
-            self._cluster.nominations.add(PodInfo.of(pod), node)
+    def _follow_nomination(self, old: Pod | None, new: Pod) -> None:
+        """The API server says where the pod is expected: we may have written it, or someone else.
+
+        As long as it says nothing, what we know counts: the word of it may be on its way.
+        """
+        nominations = self._cluster.nominations
+        said = "" if old is None else old.status.nominated_node_name
+        node = new.status.nominated_node_name
+        if not (said or node or nominations) or self._cluster.is_assumed(new):
+            return
+        known = nominations.node_of(new.metadata.uid)
+        if said != node and known is not None and known != node:
+            self._take_back_nomination(new)
+            known = None
+        elif said and said != node:
+            self._not_nominated_to(said, new)
+        if node and known is None:
+            nominations.add(PodInfo.of(new), node)
+        elif known is not None and old is not None and _looks(old) != _looks(new):
+            nominations.add(PodInfo.of(new), known)
+
+    def _take_back_nomination(self, pod: Pod) -> None:
+        node = self._cluster.nominations.node_of(pod.metadata.uid)
+        if node is not None:
+            self._cluster.nominations.remove(pod.metadata.uid)
+            self._not_nominated_to(node, pod)
+
+    def _not_nominated_to(self, node: str, pod: Pod) -> None:
+        """Room that was kept for the pod is to be had by those that had to leave it free."""
+        uid, priority = pod.metadata.uid, pod.spec.priority
+        self._wake(
+            _on(pod, node),
+            None,
+            among=lambda other: other.spec.priority <= priority and other.metadata.uid != uid,
+        )
 
     def released(self, pod: Pod, node: str) -> None:
         """The pod had its node and gave it up: others may have found the room taken meanwhile."""
         uid = pod.metadata.uid
         self._wake(_on(pod, node), None, among=lambda other: other.metadata.uid != uid)
+
+
+def _looks(pod: Pod) -> tuple[object, ...]:
+    """What others see of the pod."""
+    return pod.spec, pod.metadata.labels
 
 
 def _on(pod: Pod, node: str) -> Pod:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from longshore.cluster import PodInfo
 from longshore.engine.decision import Unplaced
+from longshore.engine.failure import PLUGIN_ERRORS
 from longshore.framework import Code, PostFilterResult, Status
 from longshore.framework.points import PostFilter
 
@@ -26,8 +27,8 @@ def way_out(
         try:
             result = plugin.post_filter(attempt.state, pod, diagnosis)
             if not isinstance(result, PostFilterResult):
-                raise TypeError(f"{result!r} is no PostFilterResult")  # noqa: TRY301 - as if it had
-        except Exception as error:  # whatever a plugin does, only this attempt fails
+                raise TypeError(f"{result!r} is no PostFilterResult")
+        except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
             return PostFilterResult(Status.error(f'running PostFilter plugin "{plugin.name}": {error!r}'))
         if result.status is None or result.status.code is not Code.UNSCHEDULABLE:
             return result

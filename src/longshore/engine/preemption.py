@@ -5,7 +5,6 @@ from collections.abc import Generator, Sequence
 from longshore.api import PodCondition
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.telling import EVENT_PREEMPTED
-from longshore.engine.waiting import Together
 from longshore.framework.effects import (
     Answered,
     Effect,
@@ -15,15 +14,18 @@ from longshore.framework.effects import (
     Outcome,
     RecordEvent,
     Succeeded,
+    Together,
 )
 
 DISRUPTION_TARGET = "DisruptionTarget"
 REASON_PREEMPTED = "PreemptionByScheduler"
+# How a victim was evicted that had no node yet: kube-scheduler's words for it.
+IN_MEMORY = "in kube-scheduler memory"
 
 
 def evict(
     victims: Sequence[PodInfo], pod: PodInfo, node: str, cluster: ClusterState, scheduler_name: str
-) -> Generator[Effect | Together, Outcome, bool]:
+) -> Generator[Effect, Outcome, bool]:
     """Whether all of the victims are on their way out; if not, the pod is to look for another way."""
     spec = pod.pod.spec
     for info in list(cluster.nominations.on(node)):
@@ -43,12 +45,14 @@ def evict(
     outcome = yield Together(tuple(Evict.of(victim.pod, condition) for victim in victims))
     outcomes = outcome.value if isinstance(outcome, Answered) else []
     for victim, end in zip(victims, outcomes, strict=False):
-        if isinstance(end, Succeeded):
+        if isinstance(end, Succeeded | Answered):
+            note = f"Preempted by pod {pod.pod.metadata.uid} on node {node}"
             yield RecordEvent.of(
                 victim.pod,
                 kind="Normal",
                 reason=EVENT_PREEMPTED,
                 action="Preempting",
-                note=f"Preempted by pod {pod.pod.metadata.uid} on node {node}",
+                note=note if isinstance(end, Succeeded) else f"{note} ({end.value}).",
             )
-    return len(outcomes) == len(victims) and all(isinstance(end, Succeeded | Gone) for end in outcomes)
+    gone = [isinstance(end, Succeeded | Answered | Gone) for end in outcomes]
+    return len(gone) == len(victims) and all(gone)

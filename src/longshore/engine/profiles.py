@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from longshore.api import Pod
-from longshore.engine.failure import PluginFailure
+from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Action, Code, Handle, Plugin, Resource, Status, WakeOn
 from longshore.framework.configuration import Configuration, ProfileConfiguration
 from longshore.framework.points import PreEnqueue
@@ -64,13 +64,13 @@ class _Rank:
     def __lt__(self, other: "_Rank") -> bool:
         try:
             return bool(self._key < other._key)
-        except Exception:  # whatever a plugin does, the queue goes on
+        except PLUGIN_ERRORS:  # whatever a plugin does, the queue goes on
             return False
 
     def __eq__(self, other: object) -> bool:
         try:
             return isinstance(other, _Rank) and bool(self._key == other._key)
-        except Exception:  # as above
+        except PLUGIN_ERRORS:  # as above
             return False
 
     __hash__ = None  # type: ignore[assignment]
@@ -100,7 +100,7 @@ class Profiles:
     def _rank(self, pod: Pod, since: float) -> _Rank:
         try:
             return _Rank(self._queue_sort.sort_key(pod, since))
-        except Exception as error:  # as above
+        except PLUGIN_ERRORS as error:  # as above
             self._tell(pod, PluginFailure(self._queue_sort.name, "QueueSort", repr(error)).status)
             return _Rank(None)
 
@@ -114,7 +114,7 @@ class Profiles:
                 status = plugin.pre_enqueue(pod)
                 if status is not None and status.code is not Code.SUCCESS:
                     return msgspec.structs.replace(status, plugin=plugin.name)
-            except Exception as error:  # whatever a plugin does, only this pod is kept out
+            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this pod is kept out
                 failure = PluginFailure(plugin.name, "PreEnqueue", repr(error)).status
                 self._tell(pod, failure)
                 return failure

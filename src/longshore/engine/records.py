@@ -155,7 +155,7 @@ class Records:
             even: Sequence[tuple[str, int]] = ()
         else:
             numbers = bytes([column[row] for column in shape.parts])
-            even = shape.even if shape.even is not None else shape.find_even()
+            even = shape.even or ()
         constant = attempt.constant
         if constant == shape.constant:
             constant = shape.constant

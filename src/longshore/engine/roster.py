@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from longshore.cluster import PodInfo
-from longshore.engine.failure import PluginFailure
+from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.rawscores import EvenScores
-from longshore.framework.profile import Profile, Slot, everyone
+from longshore.framework.profile import Profile, Slot
 
 
 class Asked:
@@ -35,30 +35,25 @@ class Asked:
         return rest
 
 
-class _Point:
-    """The plugins of Filter, or of Score, with those of the point before it."""
+class Concerned:
+    """The plugins of a profile without those that some pods do not concern, from PreFilter to PreBind."""
 
-    def __init__(self, pre: Sequence[Any], slots: Sequence[Slot]) -> None:
+    def __init__(self, profile: Profile, unconcerned: frozenset[str]) -> None:
+        self._unconcerned = unconcerned
+        self.filters = self._asked(profile.pre_filters, profile.filters)
+        self.scores = self._asked(profile.pre_scores, profile.scores)
+        self.reserves = tuple(p for p in profile.reserves if p.name not in unconcerned)
+        self.permits = tuple(p for p in profile.permits if p.name not in unconcerned)
+        self.pre_binds = tuple(p for p in profile.pre_binds if p.name not in unconcerned)
+
+    def _asked(self, pre: Sequence[Any], slots: Sequence[Slot]) -> Asked:
+        """Of Filter, or of Score, with those of the point before it."""
         local = {slot.name for slot in slots if slot.local}
-        self._slots = slots
-        self._pre = [(plugin, plugin.name in local) for plugin in pre]
-        choosy = {slot.name: slot.concerns for slot in slots if slot.concerns is not everyone}
-        # Some have a say before the point alone.
-        choosy |= {plugin.name: plugin.concerns for plugin in pre if hasattr(plugin, "concerns")}
-        self._choosy = tuple(choosy.items())
-        # By what the choosy ones say: few combinations occur.
-        self._asked: dict[tuple[bool, ...], Asked] = {}
-
-    def about(self, pod: PodInfo) -> Asked:
-        concerned = tuple([_concerns(name, concerns, pod) for name, concerns in self._choosy])
-        asked = self._asked.get(concerned)
-        if asked is None:
-            pairs = zip(self._choosy, concerned, strict=True)
-            skipped = frozenset(name for (name, _), concerns in pairs if not concerns)
-            pre = [(plugin, local) for plugin, local in self._pre if plugin.name not in skipped]
-            slots = [slot for slot in self._slots if slot.name not in skipped]
-            asked = self._asked[concerned] = Asked(pre, slots, skipped)
-        return asked
+        return Asked(
+            [(plugin, plugin.name in local) for plugin in pre if plugin.name not in self._unconcerned],
+            [slot for slot in slots if slot.name not in self._unconcerned],
+            self._unconcerned,
+        )
 
 
 class Roster:
@@ -66,28 +61,33 @@ class Roster:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        self.filters = _Point(profile.pre_filters, profile.filters)
-        self.scores = _Point(profile.pre_scores, profile.scores)
         self.even_scores = EvenScores()
-        self._later: dict[frozenset[str], _Later] = {}
+        plugins = (
+            *profile.pre_filters,
+            *(slot.plugin for slot in profile.filters),
+            *profile.pre_scores,
+            *(slot.plugin for slot in profile.scores),
+            *profile.reserves,
+            *profile.permits,
+            *profile.pre_binds,
+        )
+        choosy = {plugin.name: plugin.concerns for plugin in plugins if hasattr(plugin, "concerns")}
+        self._choosy = tuple(choosy.items())
+        # By what the choosy ones say: few combinations occur.
+        self._concerned: dict[tuple[bool, ...], Concerned] = {}
 
-    def later(self, unconcerned: frozenset[str]) -> "_Later":
-        """The plugins of the points after the choice, without those that the pod does not concern."""
-        later = self._later.get(unconcerned)
-        if later is None:
-            later = self._later[unconcerned] = _Later(self.profile, unconcerned)
-        return later
-
-
-class _Later:
-    def __init__(self, profile: Profile, unconcerned: frozenset[str]) -> None:
-        self.reserves = tuple(p for p in profile.reserves if p.name not in unconcerned)
-        self.permits = tuple(p for p in profile.permits if p.name not in unconcerned)
-        self.pre_binds = tuple(p for p in profile.pre_binds if p.name not in unconcerned)
+    def about(self, pod: PodInfo) -> Concerned:
+        """Those that have to do with such a pod. Raises PluginFailure."""
+        says = tuple([_concerns(name, concerns, pod) for name, concerns in self._choosy])
+        concerned = self._concerned.get(says)
+        if concerned is None:
+            names = frozenset(name for (name, _), yes in zip(self._choosy, says, strict=True) if not yes)
+            concerned = self._concerned[says] = Concerned(self.profile, names)
+        return concerned
 
 
 def _concerns(name: str, concerns: Callable[[PodInfo], bool], pod: PodInfo) -> bool:
     try:
-        return concerns(pod)
-    except Exception as error:  # whatever a plugin does, only this attempt fails
+        return bool(concerns(pod))
+    except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
         raise PluginFailure(name, "PreFilter", repr(error)) from error

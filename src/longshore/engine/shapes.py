@@ -28,7 +28,7 @@ from longshore.engine.asking import (
     rejections,
     within_range,
 )
-from longshore.engine.failure import PluginFailure
+from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.rawscores import RawScores
 from longshore.engine.roster import Roster
 from longshore.framework import MAX_SCORE, Code, CycleState, Status
@@ -63,8 +63,9 @@ class Shape:
         self.state = CycleState(self.memo)
         self._priority = pod.pod.spec.priority
         self._even_scores = roster.even_scores
-        filters, scores = roster.filters.about(pod), roster.scores.about(pod)
-        self.later = roster.later(filters.skipped | scores.skipped)
+        # The plugins that have to do with such pods.
+        self.concerned = roster.about(pod)
+        filters, scores = self.concerned.filters, self.concerned.scores
         # PreFilters to call, each with its outcome if that is known for good.
         self.pre_filters: list[tuple[Any, Any]] = []
         for plugin, local in filters.pre:
@@ -229,13 +230,12 @@ class Shape:
             for raw in moved:
                 raw.put(row, self._score_one(raw.slot, node), len(self.ranked))
 
-    def find_even(self) -> Sequence[tuple[str, int]]:
-        """Work out `even`."""
+    def find_even(self) -> None:
+        """Work out `even`. Raises PluginFailure."""
         weighted = self._even_scores.weighted
         self.even = [
             (raw.slot.name, weighted(raw, self.state, self.pod, self.cluster)) for raw in self.raw if raw.even
         ]
-        return self.even
 
     def _suits(self, node: OneNode) -> bool:
         """Whether the filters that look at the node alone let the pod in."""
@@ -246,10 +246,10 @@ class Shape:
         state, pod = self.state, self.pod
         for slot in self._pod_filters:
             try:
-                for rejection in slot.plugin.filter(state, pod, node):
+                for rejection in slot.plugin.filter(state, pod, node) or ():
                     if rejection.where:
                         return False
-            except Exception as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
                 raise PluginFailure(slot.name, "filter", repr(error)) from error
         return True
 
@@ -257,7 +257,7 @@ class Shape:
         try:
             score = slot.plugin.score(self.state, self.pod, node if slot.counts_pods else node.as_nodes())
             return int(score) if slot.counts_pods else int(np.max(score))
-        except Exception as error:  # as above
+        except PLUGIN_ERRORS as error:  # as above
             raise PluginFailure(slot.name, "Score", repr(error)) from error
 
     def _fits_beside_nominated(self, row: int) -> bool:

@@ -21,12 +21,19 @@ def bound(pod: Pod, node: str) -> _Told:
     yield RecordEvent.of(pod, kind="Normal", reason=EVENT_SCHEDULED, action="Binding", note=note)
 
 
+def skipped(pod: Pod) -> RecordEvent:
+    """Its turn would have come, but it is being deleted."""
+    return warning(pod, f"skip schedule deleting pod: {pod.key}")
+
+
+def warning(pod: Pod, note: str) -> RecordEvent:
+    return RecordEvent.of(pod, kind="Warning", reason=EVENT_FAILED_SCHEDULING, action="Scheduling", note=note)
+
+
 def failed(pod: Pod, status: Status, *, nominated_node: str | None = None) -> _Told:
     """An attempt failed. What the pod's status says already is not written again."""
     reason = REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR
-    yield RecordEvent.of(
-        pod, kind="Warning", reason=EVENT_FAILED_SCHEDULING, action="Scheduling", note=status.message
-    )
+    yield warning(pod, status.message)
     condition = PodCondition(
         type=POD_SCHEDULED,
         status="False",

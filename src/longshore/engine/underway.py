@@ -9,14 +9,16 @@ from longshore.api import Pod
 from longshore.cluster import ClusterState
 from longshore.engine.cycle import Cycle, Fate, Step
 from longshore.engine.entry import Entry
+from longshore.engine.failure import PLUGIN_ERRORS
 from longshore.engine.observing import Observer, Unobserved
+from longshore.engine.preemption import IN_MEMORY
 from longshore.engine.queue import Queue
 from longshore.engine.request import Request
 from longshore.engine.waiting import (
     BindingBegins,
     BindThrough,
     Consult,
-    Together,
+    MayGiveWay,
     WaitingPod,
     WaitOnPermit,
 )
@@ -31,6 +33,7 @@ from longshore.framework.effects import (
     Gone,
     Outcome,
     Succeeded,
+    Together,
     Until,
 )
 
@@ -92,6 +95,8 @@ class Underway:
         self._flights: dict[int, Flight | tuple[_Group, int]] = {}
         self._waiting: dict[str, tuple[WaitingPod, Flight]] = {}
         self._watchers: list[_Watcher] = []
+        # Those that may give way, by the UID of their pod, and what goes on in their place then.
+        self._yielding: dict[str, tuple[Flight, Callable[[], Cycle]]] = {}
         self._ids = count(1)
 
     def __bool__(self) -> bool:
@@ -154,6 +159,9 @@ class Underway:
             case BindingBegins():
                 self._queue.done_scheduling(flight.entry)
                 return False
+            case MayGiveWay(instead):
+                self._let_give_way(flight, instead)
+                return False
             case WaitOnPermit(seconds):
                 self._hold(flight, seconds)
                 return True
@@ -189,10 +197,8 @@ class Underway:
             self._request(effect, (group, place))
 
     def _request(self, effect: Any, waiter: tuple[_Group, int]) -> None:
-        if isinstance(effect, Evict) and effect.uid in self._waiting:
-            # It is on no node yet: it need not be deleted, only to give way.
-            self.permitted(effect.uid, Status.error("preempted by a pod of higher priority"))
-            self._joined(*waiter, Succeeded())
+        if isinstance(effect, Evict) and self._gives_way(effect.uid):
+            self._joined(*waiter, Answered(IN_MEMORY))
             return
         number = next(self._ids)
         self._flights[number] = waiter
@@ -225,6 +231,35 @@ class Underway:
         if self._cluster.node_of(pod) == flight.node and not self._cluster.is_assumed(pod):
             return Succeeded()
         return Gone("no longer to be scheduled here")
+
+    # Pods that are on no node yet need not be deleted to make room, only to give way.
+
+    def _let_give_way(self, flight: Flight, instead: Callable[[], Cycle] | None) -> None:
+        uid = flight.entry.pod.metadata.uid
+        if instead is None:
+            self._yielding.pop(uid, None)
+        else:
+            self._yielding[uid] = (flight, instead)
+
+    def _gives_way(self, uid: str) -> bool:
+        """Whether the pod could be made to give up its node."""
+        if uid in self._waiting:
+            self.permitted(uid, Status.error("waiting on permit for pod: preempted"))
+            return True
+        if uid not in self._yielding:
+            return False
+        flight, instead = self._yielding.pop(uid)
+        pod = flight.entry.pod
+        node = self._cluster.node_of(pod)
+        self._watchers = [watcher for watcher in self._watchers if watcher.flight is not flight]
+        # What was asked for goes on, but nobody waits for the answer any more.
+        self._flights = {number: each for number, each in self._flights.items() if _of(each) is not flight}
+        flight.steps.close()
+        flight.steps = instead()
+        self.resume(flight)
+        if node is not None:
+            self._released(pod, node)
+        return True
 
     # Pods that wait for a permission, and cycles that wait for the cluster.
 
@@ -261,10 +296,14 @@ class Underway:
         for watcher in list(self._watchers):
             try:
                 outcome = watcher.until.check()
-            except Exception as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
                 outcome = Failed(repr(error))
             if outcome is None and watcher.deadline <= self._now():
                 outcome = Failed(watcher.until.timeout)
             if outcome is not None and watcher in self._watchers:
                 self._watchers.remove(watcher)
                 self.resume(watcher.flight, outcome)
+
+
+def _of(waiter: Flight | tuple[_Group, int]) -> Flight:
+    return waiter if isinstance(waiter, Flight) else waiter[0].flight

@@ -1,13 +1,14 @@
 """What a cycle waits for, besides effects; and pods that have their node and wait for a permission."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from longshore.api import Pod
 from longshore.framework import Code, Status
-from longshore.framework.effects import CallExtender, Effect
+from longshore.framework.effects import CallExtender, Outcome
 
 
 class WaitOnPermit(msgspec.Struct, frozen=True):
@@ -20,10 +21,13 @@ class BindingBegins(msgspec.Struct, frozen=True):
     """The pod will be bound unless something breaks: no event can change its mind. Not waited for."""
 
 
-class Together(msgspec.Struct, frozen=True):
-    """Do all of these; answered with `Answered` and their outcomes, in order."""
+class MayGiveWay(msgspec.Struct, frozen=True):
+    """From now on the cycle may be ended for the good of another pod: then `instead` goes on in its place.
 
-    effects: tuple[Effect, ...]
+    With None it may not any more. Not waited for.
+    """
+
+    instead: Callable[[], Generator[Any, Outcome, Any]] | None
 
 
 class Consult(msgspec.Struct, frozen=True):

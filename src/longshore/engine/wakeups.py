@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from longshore.api import Pod
+from longshore.engine.failure import PLUGIN_ERRORS
 from longshore.framework import Action, ClusterEvent, Resource, WakeOn
 from longshore.framework.wake import Hint
 
@@ -74,7 +75,7 @@ def say_by_shape(wakes: Iterable[WakeOn], event: ClusterEvent) -> bool:
 def _helps(hint: Hint, pod: Pod, event: ClusterEvent) -> bool:
     try:
         return bool(hint(pod, event.old, event.new))
-    except Exception:  # One try too many is better than a pod that is never tried again.
+    except PLUGIN_ERRORS:  # One try too many is better than a pod that is never tried again.
         return True
 
 

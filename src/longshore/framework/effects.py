@@ -147,6 +147,18 @@ class Until(msgspec.Struct, frozen=True):
     timeout: str
 
 
+class Pause(msgspec.Struct, frozen=True):
+    """Let everything else have its turn, for so many seconds at least. For errands; the engine answers it."""
+
+    seconds: float = 0.0
+
+
+class Together(msgspec.Struct, frozen=True):
+    """Do all of these; answered with `Answered` and their outcomes, in order."""
+
+    effects: tuple["Effect", ...]
+
+
 class Run(msgspec.Struct, frozen=True):
     """Await what an `async def` plugin returned. Answered; whatever it raises is Failed."""
 
@@ -198,6 +210,8 @@ Effect = (
     | DeleteObject
     | GetObject
     | Until
+    | Pause
+    | Together
     | Run
     | CallExtender
     | CallPlanner

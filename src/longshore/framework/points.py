@@ -77,7 +77,7 @@ class Plugin(Protocol):
     `concerns(self, pod: PodInfo) -> bool`
                                          whether the plugin has anything to do with such pods, by namespace,
                                          labels, owner and spec alone. If not, it is passed over from
-                                         PreFilter to PreBind
+                                         PreFilter to PreBind, save PostFilter: there all are asked
     """
 
     @property
@@ -144,12 +144,14 @@ class PreFilterExtensions(Plugin, Protocol):
 class Rejection(msgspec.Struct, frozen=True):
     """A reason in words that users see, and the nodes it holds for.
 
-    `unresolvable`: evicting pods from the node would not help; for all of them, or node by node.
+    `unresolvable`: evicting pods from the node would not help; for all of them, or node by node. `pending`:
+    nor would it, for the plugin waits for something. When that happens the pod is tried at once.
     """
 
     reason: str
     where: Bools | bool
     unresolvable: Bools | bool = False
+    pending: Bools | bool = False
 
 
 class Filter(Plugin, Protocol):
@@ -169,7 +171,11 @@ class PlainFilter(Plugin, Protocol):
     """Rules out nodes on which the pod cannot run, one by one."""
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> Status | str | None:
-        """None: it will do. A string is the reason why not; a `Status` says also whether preemption helps."""
+        """None: it will do. A string is the reason why not; a `Status` says also whether preemption helps.
+
+        Pending says that it does not, and that the pod is to be tried at once when what the plugin waits for
+        happens.
+        """
         ...
 
 
@@ -237,10 +243,11 @@ class Handle(Protocol):
         """Try these waiting pods again at once."""
         ...
 
-    def on_pod_change(self, listener: PodListener) -> None:
+    def on_pod_change(self, listener: PodListener, plugin: str) -> None:
         """Have it called with every pod before and after each change, once the cluster state knows of it.
 
-        For plugins with a memory of their own. What it raises is told about the pod.
+        For plugins with a memory of their own. What it raises, or that it takes too long, is told in an event
+        of the pod under the plugin's name, if the pod waits for a node here; it is scheduled all the same.
         """
         ...
 
@@ -367,6 +374,9 @@ class PreBind(Plugin, Protocol):
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Answer:
         """Anything but success fails the attempt; it is repeated after a while.
+
+        Should a more important pod need the room meanwhile, this one gives way: a generator is closed, what
+        an `async def` answers later is passed over, and the plugins are told to unreserve.
 
         A plugin may also have `pre_bind_pre_flight(state, pod, node) -> Status | None`: Skip there means that
         there is nothing to do for this pod, so it need not be told that it is expected on the node.

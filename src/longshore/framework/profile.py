@@ -4,11 +4,10 @@ The plugins of a profile are looked at once, when it is made: what each of them 
 beside it, so that an attempt need not ask again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from longshore.cluster import PodInfo
 from longshore.framework import points
 from longshore.framework.points import Plugin, Scope
 from longshore.framework.wake import WakeOn
@@ -39,10 +38,6 @@ def points_of(plugin: type | Plugin) -> frozenset[str]:
     )
 
 
-def everyone(_pod: PodInfo) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A plugin at the Filter or the Score point, with what it promises."""
@@ -52,7 +47,6 @@ class Slot:
     scope: Scope
     # Answers node by node.
     plain: bool
-    concerns: Callable[[PodInfo], bool]
     weight: int = 1
     normalizes: bool = False
     # Its answers about a node depend on that node alone, and can be kept until it changes.
@@ -156,7 +150,6 @@ def slot(plugin: Any, *, plain: str, weight: int = 1) -> Slot:
         plugin.name,
         scope,
         plain=is_plain,
-        concerns=getattr(plugin, "concerns", everyone),
         weight=weight,
         normalizes=hasattr(plugin, "normalize"),
         local=scope is not Scope.CLUSTER and not is_plain,

@@ -25,7 +25,7 @@ import msgspec
 from longshore.framework import functions
 from longshore.framework.effects import Until
 from longshore.framework.functions import FunctionPlugin
-from longshore.framework.points import Factory, Handle, Plugin
+from longshore.framework.points import Factory, Handle, Plugin, PodListener
 from longshore.framework.profile import POINTS
 from longshore.framework.wake import WakeOn
 
@@ -188,7 +188,7 @@ class TimeLimit:
         frame = sys._current_frames().get(call.thread)
         if frame is None or not _is_of_the_plugin(frame):
             return False
-        if _package(frame.f_globals.get("__name__", "")) not in self._packages[call.plugin]:
+        if _package(frame.f_globals.get("__name__", "")) not in self._packages.get(call.plugin, ()):
             # Perhaps a finalizer that happens to run now: an exception would be lost there.
             call.elsewhere += 1
             if call.elsewhere < _LOST:
@@ -277,7 +277,7 @@ class _Limited:
 
 
 class _CheckedHandle:
-    """The handle as it is, save that the time is looked at after each call."""
+    """The handle as it is, save that the time is looked at after each call, and listeners have a limit."""
 
     def __init__(self, limit: TimeLimit, handle: Handle) -> None:
         self._limit = limit
@@ -288,12 +288,15 @@ class _CheckedHandle:
         if not inspect.ismethod(found):
             return found
 
-        def checked(*args: Any) -> Any:
-            answer = found(*args)
+        def checked(*args: Any, **named: Any) -> Any:
+            answer = found(*args, **named)
             self._limit.check()
             return answer
 
         return checked
+
+    def on_pod_change(self, listener: PodListener, plugin: str) -> None:
+        self._handle.on_pod_change(self._limit.function(plugin, listener), plugin)
 
 
 class _LimitedAwaitable:

@@ -62,7 +62,7 @@ class NodePin:
         self.wakes_on: Sequence[WakeOn] = (
             WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._became_pinned),
         )
-        handle.on_pod_change(self._remember)
+        handle.on_pod_change(self._remember, NAME)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, cluster: ClusterState
