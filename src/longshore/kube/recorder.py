@@ -11,12 +11,14 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 import structlog
 
 from longshore.api.meta import ApiObject
+from longshore.kube.backlog import Backlog
 from longshore.kube.codec import JsonCodec
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.resources import Resource
@@ -56,7 +58,10 @@ class _Series(msgspec.Struct):
 
 
 class EventRecorder:
-    """Writes events in the background of whatever else is done; it never raises and never blocks."""
+    """Writes events in the background of whatever else is done; it never raises and never blocks.
+
+    `others_busy` tells whether there are more urgent writes, which events give way to.
+    """
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class EventRecorder:
         *,
         controller: str,
         instance: str | None = None,
+        others_busy: Callable[[], bool] = lambda: False,
         wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.dropped = 0
@@ -72,18 +78,18 @@ class EventRecorder:
         self._instance = (instance or f"{controller}-{socket.gethostname()}")[:128]
         self._wall_clock = wall_clock
         self._series: OrderedDict[Happening, _Series] = OrderedDict()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._backlog = Backlog(others_busy=others_busy)
         self._sequence = 0
         self._failure = ""
 
     @property
-    def behind(self) -> int:
-        """How many events wait to be written."""
-        return len(self._tasks)
+    def delay(self) -> float:
+        """For how many seconds the oldest event has waited to be written."""
+        return self._backlog.delay
 
     def record(self, happening: Happening) -> None:
         """Have the event written. When far too many wait already, it is dropped and counted."""
-        if len(self._tasks) >= _MAX_PENDING:
+        if len(self._backlog) >= _MAX_PENDING:
             self.dropped += 1
             return
         now = asyncio.get_running_loop().time()
@@ -100,13 +106,11 @@ class EventRecorder:
             series = self._series[happening] = _Series(self._name(happening), 1, 1, now, asyncio.Lock())
             if len(self._series) > _MAX_SERIES:
                 self._series.popitem(last=False)
-        task = asyncio.create_task(self._write(happening, series, series.count))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._backlog.add(partial(self._write, happening, series, series.count))
 
     async def flush(self) -> None:
         """Wait for the events under way, then write the counts that were held back."""
-        await asyncio.gather(*self._tasks)
+        await self._backlog.done()
         behind = [(h, s) for h, s in self._series.items() if s.count > s.written]
         await asyncio.gather(*(self._write(happening, series, series.count) for happening, series in behind))
         for _, series in behind:

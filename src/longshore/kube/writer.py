@@ -84,6 +84,8 @@ class Writer:
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout = timeout
         self._give_up_after = give_up_after
+        # Writes that have not ended, those that wait for their turn included.
+        self.under_way = 0
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> Outcome:
         """Assign a pod to a node, if it is still the pod of this UID and nobody else was faster."""
@@ -222,6 +224,15 @@ class Writer:
         *,
         content_type: str = "application/json",
         look: _Look | None,
+    ) -> bytes:
+        self.under_way += 1
+        try:
+            return await self._send_until_answered(method, target, body, content_type, look)
+        finally:
+            self.under_way -= 1
+
+    async def _send_until_answered(
+        self, method: str, target: str, body: bytes, content_type: str, look: _Look | None
     ) -> bytes:
         """Send until there is an answer, looking before each repetition that might be a second landing."""
         uncertain = False

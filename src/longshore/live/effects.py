@@ -10,7 +10,16 @@ import structlog
 from longshore.engine import Bind, RecordEvent, Request, Run
 from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
 from longshore.errors import UserError
-from longshore.framework.effects import ANSWERED, CallExtender, CallPlanner, Effect, GetObject, Until
+from longshore.framework.effects import (
+    ANSWERED,
+    CallExtender,
+    CallPlanner,
+    Effect,
+    GetObject,
+    Pause,
+    Together,
+    Until,
+)
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
 from longshore.live.extender import ExtenderCalls
@@ -21,8 +30,8 @@ log = structlog.get_logger()
 
 # Decisions wait when this many writes are under way: the API server is the slower of the two.
 MAX_IN_FLIGHT = 256
-# They wait as well when so many events have not been written: people should not have to wait for long.
-MAX_EVENTS_BEHIND = 4000
+# They wait as well when an event has waited for so many seconds: people should not have to.
+MAX_EVENT_DELAY = 5.0
 # And when plugins have this much on their hands.
 MAX_RUNNING = 4096
 # What an `async def` plugin may take: as long as kube-scheduler waits for volumes by default.
@@ -69,7 +78,7 @@ class Performer:
         return (
             len(self._writes) < MAX_IN_FLIGHT
             and len(self._runs) < MAX_RUNNING
-            and self._recorder.behind < MAX_EVENTS_BEHIND
+            and self._recorder.delay < MAX_EVENT_DELAY
         )
 
     @property
@@ -95,7 +104,7 @@ class Performer:
             self._begin(self._runs, request, self._ask(effect))
         elif isinstance(effect, GetObject):
             self._begin(self._runs, request, read(self._writer, effect))
-        elif not isinstance(effect, Until):  # the engine answers that itself
+        elif not isinstance(effect, Until | Pause | Together):  # the engine answers those itself
             self._begin(self._writes, request, self._write(effect))
 
     async def finish(self, *, within: float) -> None:

@@ -18,6 +18,7 @@ import structlog
 from longshore.engine import Engine
 from longshore.errors import UserError
 from longshore.framework.configuration import Configuration, LeaderElection, MeasurementSettings
+from longshore.kube.backlog import MOST_AT_ONCE
 from longshore.kube.client import Client
 from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -35,7 +36,6 @@ from longshore.live.vitals import Vitals
 log = structlog.get_logger()
 
 _BINDS_AT_ONCE = 48
-_EVENTS_AT_ONCE = 16
 
 
 async def schedule(
@@ -60,15 +60,20 @@ async def schedule(
     connection = connect()
     async with (
         Client(connection) as client,
-        Pool(connection, size=_BINDS_AT_ONCE + _EVENTS_AT_ONCE) as pool,
+        Pool(connection, size=_BINDS_AT_ONCE + MOST_AT_ONCE) as pool,
         extenders,
     ):
         await greet(client, rights=rights)
+        writer = Writer(pool, concurrency=_BINDS_AT_ONCE)
         driver = Driver(
             engine,
             client,
-            Writer(pool, concurrency=_BINDS_AT_ONCE),
-            EventRecorder(Writer(pool, concurrency=_EVENTS_AT_ONCE), controller=engine.scheduler_name),
+            writer,
+            EventRecorder(
+                Writer(pool, concurrency=MOST_AT_ONCE),
+                controller=engine.scheduler_name,
+                others_busy=lambda: writer.under_way > 0,
+            ),
             extenders,
             planners=planners,
             measurements=measurements,

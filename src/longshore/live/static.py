@@ -17,6 +17,7 @@ from longshore.engine import Engine
 from longshore.engine.events import Done, Outcome
 from longshore.errors import UserError
 from longshore.kube import resources
+from longshore.kube.backlog import MOST_AT_ONCE
 from longshore.kube.client import Client
 from longshore.kube.codec import Undecodable
 from longshore.kube.config import Connection
@@ -37,7 +38,6 @@ from longshore.live.writes import Write
 log = structlog.get_logger()
 
 _BINDS_AT_ONCE = 48
-_EVENTS_AT_ONCE = 16
 # Told to stop, it has ended after this, whatever is under way; writes, and then events, get a part of it.
 _STOP_SECONDS = 4.0
 _FINISH_SECONDS = 1.5
@@ -103,7 +103,7 @@ class StaticScheduler:
         connection = self.connect()
         async with (
             Client(connection) as client,
-            Pool(connection, size=_BINDS_AT_ONCE + _EVENTS_AT_ONCE) as pool,
+            Pool(connection, size=_BINDS_AT_ONCE + MOST_AT_ONCE) as pool,
         ):
             rights = await _looked_at(client)
             yield _Parts(client, pool, rights, self.engine, self.on_write)
@@ -121,7 +121,7 @@ class _Parts:
         self.rights = rights
         self._client = client
         self._writer = Writer(pool, concurrency=_BINDS_AT_ONCE)
-        self._events = Writer(pool, concurrency=_EVENTS_AT_ONCE)
+        self._events = Writer(pool, concurrency=MOST_AT_ONCE)
         self._make_engine = engine
         self._on_write = on_write
 
@@ -163,7 +163,11 @@ class _Parts:
 
     def _recorder(self, engine: Engine) -> EventRecorder:
         recorder = EventRecorder if self.rights.events else _NoEvents
-        return recorder(self._events, controller=engine.scheduler_name)
+        return recorder(
+            self._events,
+            controller=engine.scheduler_name,
+            others_busy=lambda: self._writer.under_way > 0,
+        )
 
     async def _listed(self) -> list[ApiObject]:
         kinds: list[Resource[Any]] = [NODES, PODS, *self.rights.readable]
