@@ -14,7 +14,7 @@ AGENTS ?= safe
 OUR_IMAGE := sed -e 's|image: longshore:.*|image: $(IMAGE)|'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-podsets bench-decisions bench-scale bench-extender build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static deploy-extender undeploy-extender
+.PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-podsets bench-decisions bench-scale bench-unschedulable bench-extender build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static deploy-extender undeploy-extender
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -62,6 +62,9 @@ bench-decisions: $(VENV)/.dev ## Decisions a second in memory, by workload and n
 bench-scale: $(VENV)/.dev ## Memory and time to the first bind with 5,000 nodes and 100,000 pods
 	$(BIN)/python -m bench.scale $(ARGS)
 
+bench-unschedulable: $(VENV)/.dev ## Pods a second beside 10,000 pods of higher priority that fit nowhere
+	$(BIN)/python -m bench.unschedulable $(ARGS)
+
 bench-extender: $(VENV)/.dev ## What agents cost behind kube-scheduler, and as plugins
 	$(BIN)/python -m bench.extender $(ARGS)
 
@@ -79,24 +82,26 @@ docker-build: ## Build the image, named after DOCKER_REGISTRY if that is set
 docker-push: ## Push the image
 	$(DOCKER) push $(IMAGE)
 
-install: ## Bring the kinds of pod sets into the cluster, and the service account with all that it may do
+install: ## Bring the kinds of pod sets into the cluster, and the service account of the scheduler
 	$(KUBECTL) apply -f deploy/crds -f deploy/scheduler.yaml
 
 uninstall: ## Take the kinds of pod sets out of the cluster, and with them every trigger and plan
 	$(KUBECTL) delete --ignore-not-found -f deploy/crds
 
 deploy: install ## Run the scheduler in the cluster, from the image
-	$(KUBECTL) apply -f deploy/configmap.yaml
+	$(KUBECTL) apply -f deploy/triggers.yaml -f deploy/configmap.yaml
 	$(OUR_IMAGE) deploy/deployment.yaml | $(KUBECTL) apply -f -
 
 undeploy: ## Take it out of the cluster again; triggers and plans stay, `uninstall` takes those
-	$(KUBECTL) delete --ignore-not-found -f deploy/deployment.yaml -f deploy/configmap.yaml -f deploy/scheduler.yaml
+	$(KUBECTL) delete --ignore-not-found -f deploy/deployment.yaml -f deploy/configmap.yaml -f deploy/triggers.yaml \
+		-f deploy/scheduler.yaml
 
 deploy-apart: install ## The same in three parts: the scheduler, the trigger controller and a planner
 	$(KUBECTL) apply -f deploy/configmap.yaml
 	$(OUR_IMAGE) deploy/controller.yaml | $(KUBECTL) apply -f -
 	$(OUR_IMAGE) deploy/planner.yaml | $(KUBECTL) apply -f -
 	$(OUR_IMAGE) -e 's|--controllers=triggers|--controllers=none|' deploy/deployment.yaml | $(KUBECTL) apply -f -
+	$(KUBECTL) delete --ignore-not-found -f deploy/triggers.yaml
 
 undeploy-apart: undeploy ## Take the three out again, with the namespace planner-system and all that is in it
 	$(KUBECTL) delete --ignore-not-found -f deploy/controller.yaml -f deploy/planner.yaml

@@ -41,6 +41,8 @@ class Side:
     # with the time of that.
     prepare: Callable[[], Awaitable[None]] | None = None
     release: Callable[[], Awaitable[float]] | None = None
+    # What is wrong with what it leaves behind, beside where the pods are.
+    inspect: Callable[[], Awaitable[list[str]]] | None = None
     # A process that it cannot do without: ready before it starts, ended after it, and part of its cost.
     beside: Callable[[], Component] | None = None
 
@@ -50,8 +52,9 @@ class Turn:
     """One side's turn as it was seen; times are of `time.perf_counter`."""
 
     pods: int
-    # Or when it was set going
+    # Or when it was set going, and how long after that the first bind came
     first_bind: float
+    to_first_bind: float
     last_bind: float
     last_event: float
     # Pods with a Scheduled event
@@ -154,6 +157,8 @@ class Contest:
                 for each in started:
                     each.kill()
         faults = await self._stage.faults(made, constrained=side.constrained)
+        if side.inspect is not None:
+            faults += await side.inspect()
         if len(observer.binds) != len(made) or observer.deleted:
             faults.append(f"{len(observer.binds)} binds and {observer.deleted} deletions were seen")
         if side.events and told < len(made):
@@ -162,6 +167,7 @@ class Contest:
         return Turn(
             pods=len(made),
             first_bind=first_bind,
+            to_first_bind=observer.binds[0] - first_bind,
             last_bind=last_bind,
             last_event=last_event,
             events=told,

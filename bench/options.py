@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from bench.contest import ROOT
+from bench.rounds import ROUNDS
 from bench.workloads import PODS_PER_NODE
 
 from longshore.errors import UserError
@@ -27,7 +28,7 @@ def arguments(description: str | None, *, nodes: int) -> argparse.ArgumentParser
     )
     parser.add_argument("--nodes", type=int, default=nodes)
     parser.add_argument("--pods", type=int, default=5000, help="pods in each turn")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--quick", action="store_true", help="a small round, to see that it works")
     parser.add_argument(
         "--longshore",
@@ -53,7 +54,7 @@ def sizes(options: argparse.Namespace) -> Sizes:
 
 
 def run(measure: Callable[[argparse.Namespace], bool], options: argparse.Namespace) -> NoReturn:
-    """Measure and end: with 0 if all was as it must be, however quick it was."""
+    """Measure and end: with 0 if all was as it must be."""
     try:
         sound = measure(options)
     except UserError as error:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench.contest import Turn
-from bench.rounds import Turns
+from bench.rounds import ROUNDS, Turns, note
 from bench.stage import EVENTS_WITHIN
 
 
@@ -31,6 +31,9 @@ def report(turns: Turns) -> Result:
         for fault in turn.faults
     ]
     print("", *faults, sep="\n")
+    rounds = max(map(len, turns.values()))
+    if rounds < ROUNDS:
+        note(f"rounds: {rounds}, and the bars are about the median of {ROUNDS} or more")
     return Result(rates, sound=not faults)
 
 

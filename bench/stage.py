@@ -140,10 +140,10 @@ class Stage:
         await self._delete_pods()
         await self._clean_etcd()
 
-    async def wait_for_notes(self, *, within: float) -> None:
-        """Until there are as many events of whatever sort as pods."""
+    async def wait_for_notes(self, *, within: float, count: int | None = None) -> None:
+        """Until there are as many events of whatever sort as pods, or as many as this."""
         until = time.perf_counter() + within
-        while await self._count(_EVENTS) < self.pods:
+        while await self._count(_EVENTS) < (self.pods if count is None else count):
             if time.perf_counter() > until:
                 raise UserError(f"fewer events than pods after {within:g} s")
             await asyncio.sleep(_POLL_SECONDS)

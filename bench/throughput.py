@@ -1,6 +1,6 @@
 """Pods a second: Longshore beside the stock kube-scheduler and the most that the API server takes.
 
-    make bench-throughput                                     about seven minutes on two cores
+    make bench-throughput                                     about eight minutes on two cores
     make bench-throughput ARGS="--nodes 5000 --pods 10000"
     make bench-throughput ARGS="--workload spread"            or anti-affinity
 

@@ -16,14 +16,23 @@ pytestmark = pytest.mark.control_plane
     ("name", "ending"),
     [
         ("throughput", [r"longshore/kube-scheduler = \d+\.\d\d", r"longshore/ceiling = \d+\.\d\d"]),
+        ("unschedulable", [r"beside 200 unschedulable pods/without = \d+\.\d\d \(bar 0\.8\)"]),
         ("static", [r"longshore static/ceiling = \d+\.\d\d \(bar 0\.85\)"]),
-        ("podsets", [r"pod set, trigger to last bind/ceiling = \d+\.\d\d \(bar 0\.7\)"]),
+        (
+            "podsets",
+            [
+                r"5 sets of 4 pods held: \d+\.\d% of a core \(bar 5%\)",
+                r"pod set, trigger to first bind = \d+\.\d\d s \(bar 1 s\)",
+                r"pod set, trigger to last bind/ceiling = \d+\.\d\d \(bar 0\.7\)",
+            ],
+        ),
         (
             "extender",
             [
                 r"whole Node objects/kube-scheduler = \d+\.\d\d \(one turn\)",
                 r"two entries/kube-scheduler = \d+\.\d\d",
                 r"one entry/kube-scheduler = \d+\.\d\d \(bar 0\.5, goal 0\.7\)",
+                r"one entry/kube-scheduler without batching = \d+\.\d\d",
                 r"longshore with SafeOverload/without = \d+\.\d\d \(bar 0\.9\)",
             ],
         ),
@@ -42,3 +51,4 @@ def test_quick_run_ends_with_its_ratios(name: str, ending: list[str]) -> None:
     last = run.stdout.splitlines()[-len(ending) :]
     for line, pattern in zip(last, ending, strict=True):
         assert re.fullmatch(pattern, line), run.stdout
+    assert "rounds: 1, and the bars are about the median of 5 or more\n" in run.stderr

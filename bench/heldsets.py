@@ -1,0 +1,95 @@
+"""Many sets that are held while nothing happens, and what that costs their scheduler."""
+
+import asyncio
+import time
+from typing import NamedTuple
+
+import msgspec
+from bench.stage import NAMESPACE, Stage
+from bench.usage import usage
+
+from longshore.api.podset import API_VERSION, PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME
+from longshore.dev.component import Component
+from longshore.errors import UserError
+from longshore.kube.resources import PODS, SCHEDULE_TRIGGERS
+from longshore.live.podsets import read
+from longshore.podset.texts import REASON_WAITING
+
+# Nobody waits for it, but it has to be kept.
+_QUIET_TIME = "24h"
+_HELD_WITHIN = 120.0
+_POLL_SECONDS = 1.0
+# Statuses are written at most once a second: the last ones are, by then.
+_REST_SECONDS = 3.0
+
+
+class Crowd(NamedTuple):
+    """So many sets of so many pods each, looked at for so long."""
+
+    sets: int
+    pods: int
+    seconds: float
+
+
+def trigger(podset: str, **labels: str) -> dict[str, object]:
+    meta = {"name": podset, "namespace": NAMESPACE, "labels": {POD_SET_LABEL: podset, **labels}}
+    spec = {"state": PLANNING}
+    return {"apiVersion": API_VERSION, "kind": "ScheduleTrigger", "metadata": meta, "spec": spec}
+
+
+async def idle_share(scheduler: Component, stage: Stage, crowd: Crowd) -> float:
+    """Of one core, from when every pod is held and told so."""
+    await _create(stage, crowd)
+    scheduler.start()
+    try:
+        await _wait_until_held(scheduler, stage, crowd)
+        await stage.wait_for_notes(within=_HELD_WITHIN, count=crowd.sets * crowd.pods)
+        await asyncio.sleep(_REST_SECONDS)
+        scheduler.require_running()
+        if scheduler.pid is None:
+            raise UserError("the scheduler has no process")
+        before, began = usage(scheduler.pid).cpu_seconds, time.perf_counter()
+        await asyncio.sleep(crowd.seconds)
+        share = (usage(scheduler.pid).cpu_seconds - before) / (time.perf_counter() - began)
+        if not await _all_held(stage, crowd):
+            raise UserError("sets were not held while nothing was to happen")
+        return share
+    finally:
+        scheduler.kill()
+
+
+async def _create(stage: Stage, crowd: Crowd) -> None:
+    async def create(path: str, body: object) -> None:
+        await stage.client.request("POST", path, body=msgspec.json.encode(body))
+
+    for number in range(crowd.sets):
+        name = f"idle-{number}"
+        await create(
+            SCHEDULE_TRIGGERS.path(namespace=NAMESPACE), trigger(name, **{QUIET_TIME_LABEL: _QUIET_TIME})
+        )
+        pods = PODS.path(namespace=NAMESPACE)
+        await asyncio.gather(*(create(pods, _pod(f"{name}-{each}", name)) for each in range(crowd.pods)))
+
+
+def _pod(name: str, podset: str) -> dict[str, object]:
+    spec = {"schedulerName": SCHEDULER_NAME, "containers": [{"name": "main", "image": "none"}]}
+    meta = {"name": name, "labels": {POD_SET_LABEL: podset}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+async def _wait_until_held(scheduler: Component, stage: Stage, crowd: Crowd) -> None:
+    until = time.perf_counter() + _HELD_WITHIN
+    while not await _all_held(stage, crowd):
+        scheduler.require_running()
+        if time.perf_counter() > until:
+            raise UserError(f"not all pods are held and told so after {_HELD_WITHIN:g} s")
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _all_held(stage: Stage, crowd: Crowd) -> bool:
+    """Every pod has its condition, and every trigger says how many it holds and when it is to fire."""
+    found = await read(stage.client, namespace=NAMESPACE)
+    told = [pod for pod in found.pods if any(c.reason == REASON_WAITING for c in pod.status.conditions)]
+    waiting = [each for each in found.triggers if each.status.held == crowd.pods and each.status.fire_at]
+    bound = any(pod.spec.node_name for pod in found.pods)
+    return not bound and len(told) == crowd.sets * crowd.pods and len(waiting) == crowd.sets
