@@ -38,8 +38,12 @@ def file(tmp_path: Path) -> Path:
 
 
 def check(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return longshore("config", "check", *arguments)
+
+
+def longshore(*arguments: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "longshore", "config", "check", *map(str, arguments)],
+        [sys.executable, "-m", "longshore", *map(str, arguments)],
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -114,3 +118,52 @@ def test_a_file_may_enable_plugins_of_its_own_and_of_the_command_line(file: Path
     done = check(file, "--plugin", file.parent / "given.py")
     assert (done.returncode, done.stderr.count("error")) == (0, 0)
     assert "Found=2, Given=3" in done.stdout
+
+
+PICKY = """
+class Picky:
+    name = "Picky"
+    def __init__(self, args): args["size"]
+    def permit(self, state, pod, node): ...
+"""
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+SETS = "schedulerName: sets, plugins: {multiPoint: {enabled: [{name: PodSetPlanner}]}}"
+
+
+@pytest.mark.parametrize(
+    ("profiles", "problem"),
+    [
+        (
+            f"[{{schedulerName: a}}, {{{SETS}, pluginConfig: [{{name: NodeResourcesFit}}, "
+            "{name: PodSetPlanner, args: {nonsense: 3}}]}]",
+            "profiles[1].pluginConfig[1].args: PodSetPlanner cannot be made: arguments of PodSetPlanner: "
+            "Object contains unknown field `nonsense`",
+        ),
+        (
+            "[{schedulerName: a, pluginConfig: [{name: Picky, args: {size: 1}}]}, {schedulerName: b}]",
+            "profiles[1]: {plugin}:2: Picky cannot be made: KeyError: 'size'",
+        ),
+    ],
+)
+def test_check_says_of_a_plugin_that_cannot_be_made_what_run_says(
+    file: Path, profiles: str, problem: str
+) -> None:
+    plugin = file.parent / "picky.py"
+    plugin.write_text(PICKY)
+    file.write_text(f"{HEAD}leaderElection: {{leaderElect: false}}\nprofiles: {profiles}\n")
+    given = ("--plugin", plugin) if "Picky" in profiles else ()
+    problem = problem.format(plugin=plugin)
+    for command in (("config", "check", file), ("run", "--config", file, "--kubeconfig", "/no/such")):
+        done = longshore(*command, *given)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"error: {file}: {problem}\n"
+    told = json.loads(check(file, *given, "-o", "json").stdout)
+    assert (told["valid"], told["problems"]) == (False, [problem])
+
+
+def test_a_profile_named_after_pod_sets_that_holds_none_is_told(file: Path) -> None:
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    file.write_text(head + "profiles: [{schedulerName: podset-planner-scheduler}]\n")
+    done = check(file)
+    assert done.returncode == 0
+    assert "nobody holds them" in done.stderr

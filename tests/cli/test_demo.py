@@ -34,7 +34,10 @@ def test_the_nodes_before_and_after_the_trigger_and_the_story_between() -> None:
     assert len(rows) == 3
     assert any("▓" in row for row in rows)
     story = " ".join(text.split())
-    assert "20 pods of the set batch wait: pod set batch is held by its trigger go, which fires 2m0s" in story
+    assert (
+        "20 pods of the set batch wait: pod set batch is held by its trigger go until the quiet time of 2m0s"
+        in story
+    )
     held = re.search(r"(\d+\.\d) s +the last pod of the set has come", text)
     fired = re.search(r"(\d+\.\d) s +2m0s later the trigger fires", text)
     assert held is not None

@@ -10,11 +10,34 @@ from typing import Any
 import msgspec
 import pytest
 
+from longshore.api import ObjectMeta, SchedulePlan, ScheduleTrigger
+from longshore.api.podset import (
+    POD_SET_LABEL,
+    SCHEDULE,
+    PlanEntry,
+    SchedulePlanSpec,
+    SchedulePlanStatus,
+    ScheduleTriggerSpec,
+    UnplacedPod,
+    plan_name,
+)
 from longshore.live.snapshot import Snapshot
 from longshore.live.snapshotfile import read, save
-from longshore.testing import node, pdb, pod
+from longshore.testing import PodBuilder, node, pdb, pod
 
 ZONE = "topology.kubernetes.io/zone"
+
+
+def member(name: str, *, podset: str) -> PodBuilder:
+    made = pod(name, namespace="shop").requests(cpu="3").scheduler("podset-planner-scheduler")
+    return made.labels(**{POD_SET_LABEL: podset})
+
+
+def trigger(name: str, *, podset: str, state: str) -> ScheduleTrigger:
+    meta = ObjectMeta(name=name, namespace="shop", labels={POD_SET_LABEL: podset})
+    return ScheduleTrigger(metadata=meta, spec=ScheduleTriggerSpec(state=state))
+
+
 CLUSTER = (
     node("a1").allocatable(cpu="4", memory="16Gi").labels(**{ZONE: "a"}),
     node("a2").allocatable(cpu="8", memory="16Gi").labels(**{ZONE: "a"}),
@@ -29,6 +52,19 @@ CLUSTER = (
     pod("gated", namespace="shop").gates("quota"),
     pod("foreign", namespace="shop").scheduler("default-scheduler"),
     pdb("db", namespace="shop", app="db"),
+    member("held", podset="batch"),
+    trigger("evening", podset="batch", state="Planning"),
+    member("planned", podset="burst"),
+    member("placed", podset="burst").on("gpu").phase("Running"),
+    member("unplaced", podset="burst"),
+    member("new", podset="burst"),
+    trigger("now", podset="burst", state=SCHEDULE),
+    SchedulePlan(
+        metadata=ObjectMeta(name=plan_name("shop", "burst"), namespace="shop"),
+        spec=SchedulePlanSpec((PlanEntry("planned", "a2"), PlanEntry("placed", "gpu"))),
+        status=SchedulePlanStatus(unplaced=(UnplacedPod("unplaced", "Insufficient cpu"),)),
+    ),
+    member("unwatched", podset="forgotten"),
 )
 EXPLAIN = Path(__file__).parents[2] / "docs" / "explain.md"
 
@@ -51,9 +87,14 @@ def explain(*arguments: object, cwd: Path | None = None) -> "subprocess.Complete
 
 
 def as_json(file: Path, name: str, *more: str) -> dict[str, Any]:
+    answer: dict[str, Any] = whole_json(file, name, *more)["now"]
+    return answer
+
+
+def whole_json(file: Path, name: str, *more: str) -> dict[str, Any]:
     done = explain(name, "-n", "shop", "--record", file, "-o", "json", *more)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)["now"]
+    assert (done.returncode, done.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
@@ -66,7 +107,7 @@ def test_a_saved_cluster_is_the_same_when_it_is_read(file: Path) -> None:
 def test_the_page_shows_what_is_printed(file: Path) -> None:
     blocks = re.findall(r"^```console\n(.*?)^```", EXPLAIN.read_text(), flags=re.MULTILINE | re.DOTALL)
     shown = [block.partition("\n") for block in blocks if block.startswith("$ longshore explain")]
-    assert len(shown) == 3
+    assert len(shown) == 4
     for command, _, expected in shown:
         arguments = command.removeprefix("$ longshore explain ").split()
         assert explain(*arguments, cwd=file.parent).stdout.rstrip() == expected.rstrip()
@@ -100,6 +141,59 @@ def test_a_gated_pod_is_explained_and_its_gate_named(file: Path) -> None:
     answer = as_json(file, "gated")
     assert answer["gatedBy"] == "SchedulingGates: waiting for scheduling gates: [quota]"
     assert answer["explanation"]["feasible"] == ["a1", "a2", "b1"]
+
+
+def test_a_pod_of_a_set_is_explained_with_the_profile_of_sets_and_its_trigger_named(file: Path) -> None:
+    answer = as_json(file, "held")
+    held = "pod set batch is held by its trigger evening until its state is Schedule"
+    assert answer["profile"] == "podset-planner-scheduler"
+    assert answer["gatedBy"] == f"PodSetPlanner: {held}"
+    assert answer["podSet"] == {
+        "podSet": "batch",
+        "trigger": "evening",
+        "state": "Planning",
+        "waits": held,
+        "plan": "",
+        "plannedNode": "",
+        "unplaced": "",
+    }
+    assert answer["explanation"]["feasible"] == ["a1", "a2"]
+
+
+def test_a_pod_of_a_set_without_a_trigger(file: Path) -> None:
+    gate = as_json(file, "unwatched")["gatedBy"]
+    assert gate == "PodSetPlanner: no trigger of pod set forgotten was found"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("planned", "planned for a2 by plan {plan}"),
+        ("placed", "planned for gpu by plan {plan}"),
+        ("unplaced", "plan {plan} has no node for it: Insufficient cpu"),
+        ("new", "kept out of the queue by PodSetPlanner: the pod's set is being planned"),
+    ],
+)
+def test_what_the_plan_says_of_a_pod_is_told(file: Path, name: str, line: str) -> None:
+    done = explain(f"shop/{name}", "--record", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = [each.strip() for each in done.stdout.partition("as the cluster is now")[2].splitlines()]
+    assert told[1] == line.format(plan=plan_name("shop", "burst"))
+
+
+def test_without_a_profile_of_sets_a_pod_of_one_is_like_any_other(file: Path, tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: podset-planner-scheduler}]\n"
+    )
+    answer = as_json(file, "held", "--config", str(config))
+    assert (answer["gatedBy"], answer["podSet"]) == ("", None)
+
+
+def test_json_has_the_warnings_that_people_would_read(file: Path) -> None:
+    (warning,) = whole_json(file, "foreign")["warnings"]
+    assert warning.startswith("the pod belongs to scheduler default-scheduler")
 
 
 def test_a_pod_of_another_scheduler_is_explained_with_the_first_profile(file: Path) -> None:

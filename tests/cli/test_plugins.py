@@ -49,10 +49,17 @@ def test_the_default_profile_in_the_order_of_the_points() -> None:
 
 def test_a_point_shows_only_plugins_that_are_called_there() -> None:
     """NodePorts is at preFilter in kube-scheduler; here it needs nothing there."""
-    content = json.loads(plugins("-o", "json").stdout)
-    [profile] = content["profiles"]
+    profile, _ = json.loads(plugins("-o", "json").stdout)["profiles"]
     assert "NodePorts" not in [plugin["name"] for plugin in profile["points"]["preFilter"]]
     assert "NodePorts" in [plugin["name"] for plugin in profile["points"]["filter"]]
+
+
+def test_the_profile_of_pod_sets_is_there_as_in_run() -> None:
+    content = json.loads(plugins("--plugin", "mine.py", "-o", "json").stdout)
+    _, sets = content["profiles"]
+    assert sets["schedulerName"] == "podset-planner-scheduler"
+    assert {"name": "PodSetPlanner", "source": "longshore"} in sets["points"]["postFilter"]
+    assert sets["points"]["score"][-1]["name"] == "Mine"
 
 
 def test_a_given_plugin_comes_last_with_its_weight_and_its_file() -> None:
@@ -74,7 +81,7 @@ def test_the_profiles_of_a_configuration_and_a_plugin_that_is_not_enabled() -> N
 def test_json_has_points_weights_and_sources() -> None:
     done = plugins("--plugin", "mine.py", "-o", "json")
     content = json.loads(done.stdout)
-    [profile] = content["profiles"]
+    profile, _ = content["profiles"]
     assert profile["schedulerName"] == "longshore"
     assert profile["points"]["score"][-1] == {"name": "Mine", "source": "mine.py", "weight": 4}
     assert profile["points"]["bind"] == [{"name": "DefaultBinder", "source": "longshore"}]

@@ -155,7 +155,7 @@ class Api:
 def manifest(thing: ApiObject) -> Document:
     """What a builder says, as people would write it."""
     document: Document = msgspec.to_builtins(thing)
-    del document["metadata"]["uid"]
+    document["metadata"].pop("uid", None)
     if isinstance(thing, Pod):
         _complete_pod(document["spec"])
     if isinstance(thing, Node):
@@ -185,6 +185,9 @@ def _complete_pod(spec: Document) -> None:
         limits = {name: amount for name, amount in resources.get("requests", {}).items() if "/" in name}
         if limits:
             resources["limits"] = limits
+    for volume in spec.get("volumes", ()):
+        if "iscsi" in volume:
+            volume["iscsi"] |= {"targetPortal": "10.0.0.1", "lun": 0}
     # Priorities are given by classes only; the arena has one for each that is used.
     priority, policy = spec.pop("priority", None), spec.pop("preemptionPolicy", None)
     if priority is not None:

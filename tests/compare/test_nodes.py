@@ -46,6 +46,21 @@ def test_a_cordon_has_a_reason_of_its_own(arena: Arena) -> None:
     assert agree(arena, pod("p").tolerate("node.kubernetes.io/unschedulable")).kube.node == "n1"
 
 
+def test_nodes_without_the_feature_that_a_pod_needs(arena: Arena) -> None:
+    """Of the two that are read off a pod; hostNetwork without hostUsers is refused by the API server, since
+    that is alpha in 1.36."""
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
+    container = {"name": "main", "image": "none", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    without, other = roomy("n1"), roomy("n2").features("AnotherFeature")
+    arena.become(without, other)
+    told = agree(arena, pod("p"), containers=[container]).kube.message
+    reason = "2 node(s) didn't match Pod's required features"
+    assert told.startswith(f"0/2 nodes are available: {reason}.")
+    features = ("AnotherFeature", "RestartAllContainersOnContainerExits")
+    arena.become(without, other, roomy("n3").features(*features))
+    assert agree(arena, pod("p"), containers=[container]).kube.node == "n3"
+
+
 _LABELLED = [
     roomy("n1").labels(generation="3", disk="ssd"),
     roomy("n2").labels(generation="7", disk="hdd"),

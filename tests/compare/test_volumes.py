@@ -2,14 +2,22 @@
 
 from collections.abc import Callable
 
+import pytest
 from tests.compare.agreement import agree
 from tests.compare.api import Document
 from tests.compare.arena import SIDES, Arena, Side
 from tests.compare.states import ZONE
+from tests.plugins.storage import csi_driver, pool
 
-from longshore.api import PersistentVolumeClaim
+from longshore.api import PersistentVolumeClaim, Volume
 from longshore.api.meta import ApiObject
-from longshore.testing import NodeBuilder, csi_node, node, pod, pv, pvc, storage_class
+from longshore.api.volume import (
+    AWSElasticBlockStoreVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    ISCSIVolumeSource,
+    RBDVolumeSource,
+)
+from longshore.testing import NodeBuilder, PodBuilder, csi_node, node, pod, pv, pvc, storage_class
 
 _SELECTED = "volume.kubernetes.io/selected-node"
 _HOSTNAME = "kubernetes.io/hostname"
@@ -72,22 +80,28 @@ def test_the_node_is_selected_before_a_volume_is_made_there(managed: Arena) -> N
     """The pod waits for the provisioner, and says meanwhile where it will be."""
     claim = pvc("data", storage_class="made")
     asked = pod("p").claim("data").node_selector(**{ZONE: "west"})
-
-    def ask(side: Side) -> tuple[str, str, str]:
-        managed.add(asked.scheduler(f"{side}-default"))
-        selected = managed.until(lambda: selected_node(managed.api.get(claim)), "a node is selected")
-        nominated = managed.until(
-            lambda: managed.api.get(asked)["status"].get("nominatedNodeName"), "the pod tells its node"
-        )
-        made = pv("made", storage_class="made").reachable_from(_HOSTNAME, selected)
-        managed.add(made)
-        uid = managed.api.get(claim)["metadata"]["uid"]
-        reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": uid}
-        managed.api.patch(made, {"spec": {"claimRef": reference}})
-        return selected, nominated, managed.until_bound(asked)
-
-    theirs, ours = outcomes(managed, [*nodes(), _MADE, claim], ask)
+    things = [*nodes(), _MADE, claim]
+    theirs, ours = outcomes(managed, things, lambda side: provisioned(managed, side, asked, claim))
     assert ours == theirs == ("n1", "n1", "n1")
+
+
+def provisioned(
+    arena: Arena, side: Side, asked: PodBuilder, claim: PersistentVolumeClaim
+) -> tuple[str, str, str]:
+    """The node selected for the claim, the one that the pod tells meanwhile, and the one that it gets."""
+    arena.add(asked.scheduler(f"{side}-default"))
+    selected = arena.until(lambda: selected_node(arena.api.get(claim)), "a node is selected")
+    nominated = arena.until(
+        lambda: arena.api.get(asked)["status"].get("nominatedNodeName"), "the pod tells its node"
+    )
+    meta, spec = claim.metadata, claim.spec
+    made = pv("made", storage_class=spec.storage_class_name or "", storage=spec.resources.requests["storage"])
+    made = made.reachable_from(_HOSTNAME, selected)
+    arena.add(made)
+    uid = arena.api.get(claim)["metadata"]["uid"]
+    reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": meta.name, "uid": uid}
+    arena.api.patch(made, {"spec": {"claimRef": reference}})
+    return selected, nominated, arena.until_bound(asked)
 
 
 def selected_node(claim: Document) -> str:
@@ -109,6 +123,57 @@ def test_a_volume_may_be_made_in_some_places_only(managed: Arena) -> None:
     asked = pod("p").claim("data").node_selector(**{ZONE: "east"})
     told = agree(managed, asked).kube.message
     assert "1 node(s) didn't find available persistent volumes to bind" in told
+
+
+_POOLED = storage_class("pooled", provisioner="disks.example.com").waiting()
+_POOLS: list[ApiObject] = [
+    _POOLED,
+    csi_driver("disks.example.com"),
+    pool("small", "pooled", "1Gi", labels={ZONE: "east"}),
+    pool("large", "pooled", "10Gi", labels={ZONE: "west"}),
+    pool("in-pieces", "pooled", "10Gi", largest="2Gi", labels={ZONE: "north"}),
+]
+
+
+def test_a_volume_is_made_where_there_is_free_storage_for_it(managed: Arena) -> None:
+    claim = pvc("data", storage_class="pooled", storage="5Gi")
+    asked = pod("p").claim("data")
+    things = [*nodes(), *_POOLS, claim]
+    theirs, ours = outcomes(managed, things, lambda side: provisioned(managed, side, asked, claim))
+    assert ours == theirs == ("n1", "n1", "n1")
+
+
+def test_no_free_storage(managed: Arena) -> None:
+    managed.become(*nodes(), *_POOLS, pvc("data", storage_class="pooled", storage="20Gi"))
+    told = agree(managed, pod("p").claim("data")).kube.message
+    reason = "3 node(s) did not have enough free storage"
+    assert told.startswith(f"0/3 nodes are available: {reason}.")
+    told = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "north"})).kube.message
+    assert "1 node(s) did not have enough free storage" in told
+
+
+def _disk(*, read_only: bool) -> dict[str, Volume]:
+    """The same disk each time, as people name it in pods themselves."""
+    return {
+        "GCE": Volume(name="disk", gce_persistent_disk=GCEPersistentDiskVolumeSource("disk", read_only)),
+        "AWS": Volume(name="disk", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("disk")),
+        "iSCSI": Volume(name="disk", iscsi=ISCSIVolumeSource("iqn.2026-01.com.example:disk", read_only)),
+        "RBD": Volume(name="disk", rbd=RBDVolumeSource(("10.0.0.1:6789",), "disk", "pool", read_only)),
+    }
+
+
+_WRITTEN, _READ = _disk(read_only=False), _disk(read_only=True)
+
+
+@pytest.mark.parametrize("kind", _WRITTEN)
+def test_a_disk_that_another_pod_has_on_the_node(managed: Arena, kind: str) -> None:
+    written, read = _WRITTEN[kind], _READ[kind]
+    writer, reader = pod("writer").volume(written).on("n0"), pod("reader").volume(read).on("n1")
+    managed.become(*nodes(2), writer, reader)
+    told = agree(managed, pod("p").volume(written)).kube.message
+    assert told.startswith("0/2 nodes are available: 2 node(s) had no available disk.")
+    # Two may read it, but not if it is Amazon's.
+    assert agree(managed, pod("p").volume(read)).kube.node == ("" if kind == "AWS" else "n1")
 
 
 def test_a_claim_that_should_have_been_bound_at_once(managed: Arena) -> None:

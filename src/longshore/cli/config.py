@@ -31,15 +31,19 @@ def check(context: click.Context, *, file: str, plugins: tuple[str, ...], output
     """Check a KubeSchedulerConfiguration and show its plugins.
 
     Prints the plugins of each profile in the order in which they are called, with the weights of those that
-    score. What is wrong gets a line each, with its path in the file, and the exit code is 1.
+    score. They are made as for a scheduler, so that wrong arguments are found. What is wrong gets a line
+    each, with its path in the file, and the exit code is 1.
 
     Example: longshore config check scheduler.yaml -o json
     """
+    from longshore.cli.setups import set_up
+    from longshore.engine import Engine
     from longshore.framework.configuration import InvalidConfiguration
-    from longshore.framework.setup import set_up
 
     try:
         setup = set_up(file, plugins=plugins)
+        with setup.telling_where():
+            Engine(setup.configuration, plugins=setup.plugins)
     except InvalidConfiguration as error:
         if output == "json":
             _print_json(valid=False, problems=error.problems, warnings=error.warnings)

@@ -46,8 +46,8 @@ def command(
     with your own rights; nothing is changed. The best nodes are shown with each plugin's weighted score, and
     the others with the plugin that refuses them.
     """
+    from longshore.cli.setups import set_up
     from longshore.errors import UserError
-    from longshore.framework.setup import set_up
     from longshore.live.outlook import outlook
     from longshore.live.snapshotfile import read
     from longshore.live.snapshotfile import save as save_snapshot
@@ -68,17 +68,19 @@ def command(
             raise UserError(f"{record} has no pod {name} in namespace {found.namespace}; -n names another")
         if save is not None:
             save_snapshot(found.snapshot, save)
-        view = outlook(setup, found.snapshot, subject)
+        with setup.telling_where():
+            view = outlook(setup, found.snapshot, subject)
+    warnings = (*found.warnings, *(view.warnings if view else ()))
     if output == "json":
         import msgspec
 
-        content = msgspec.json.encode({"decisions": found.decisions, "now": view})
+        content = msgspec.json.encode({"decisions": found.decisions, "now": view, "warnings": warnings})
         click.echo(msgspec.json.format(content, indent=2))
         return
 
     from longshore.cli.explaintext import decision_lines, headline, outlook_lines
 
-    for warning in (*found.warnings, *(view.warnings if view else ())):
+    for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     lines = list(headline(view.pod) if view else [f"pod {found.namespace}/{name}"])
     if scheduler is not None:

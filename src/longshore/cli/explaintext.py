@@ -5,6 +5,7 @@ from datetime import datetime
 
 from longshore.engine.explanation import Rejected
 from longshore.engine.records import Decision
+from longshore.live.membership import Membership
 from longshore.live.outlook import Outlook, Subject
 
 _BEST_NODES = 10
@@ -77,6 +78,8 @@ def outlook_lines(outlook: Outlook, *, everything: bool) -> Iterator[str]:
     yield "as the cluster is now" + (", with the pod taken out:" if pod.node else ":")
     if outlook.gated_by:
         yield f"  kept out of the queue by {outlook.gated_by}"
+    if outlook.pod_set is not None:
+        yield from _plan(outlook.pod_set)
     if explanation.error:
         yield f"  error: {explanation.error}"
     elif explanation.pre_filter is not None:
@@ -93,6 +96,13 @@ def outlook_lines(outlook: Outlook, *, everything: bool) -> Iterator[str]:
             yield f"  {found.message}"
     yield from _best(outlook, most=len(explanation.feasible) if everything else _BEST_NODES)
     yield from _refused(explanation.rejected, names=len(explanation.rejected) if everything else _SOME_NAMES)
+
+
+def _plan(joined: Membership) -> Iterator[str]:
+    if joined.planned_node:
+        yield f"  planned for {joined.planned_node} by plan {joined.plan}"
+    elif joined.unplaced:
+        yield f"  plan {joined.plan} has no node for it: {joined.unplaced}"
 
 
 def headline(pod: Subject) -> Iterator[str]:

@@ -4,8 +4,13 @@ import asyncio
 import contextlib
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from longshore.live.plannerhost import PlannerHost
+    from longshore.serve.planner import PlannerServer
 
 
 @click.command("planner", epilog="Example: longshore planner --listen :7777 --kubeconfig ~/.kube/config")
@@ -19,7 +24,14 @@ import click
     "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
 )
 @click.option("--context", help="Context of the kubeconfig, instead of the current one.")
-@click.option("--tls-cert-file", help="Serve by TLS with this certificate.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=7082,
+    show_default=True,
+    help="Serve /metrics, /healthz, /livez and /readyz here; 0 takes a free port and logs it.",
+)
+@click.option("--tls-cert-file", help="Serve plans by TLS with this certificate.")
 @click.option("--tls-private-key-file", help="The key of the certificate.")
 @click.option("--client-ca-file", help="Hear only callers with a certificate of this authority.")
 @click.option("--debug/--no-debug", default=True, help="Log every plan.  [default: yes]")
@@ -31,6 +43,7 @@ def command(
     listen: str,
     kubeconfig: str | None,
     context: str | None,
+    metrics_port: int,
     tls_cert_file: str | None,
     tls_private_key_file: str | None,
     client_ca_file: str | None,
@@ -53,7 +66,9 @@ def command(
     from longshore.kube.config import load
     from longshore.live.plannerhost import PlannerHost
     from longshore.live.run import greet
+    from longshore.serve import Health, serving
     from longshore.serve.planner import PlannerServer
+    from longshore.serve.plannermetrics import Requests, registry_of
     from longshore.serve.plannertls import ServerTLS
 
     if (tls_cert_file is None) != (tls_private_key_file is None):
@@ -71,22 +86,31 @@ def command(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        requests = Requests()
         async with Client(load(kubeconfig, context=context)) as client:
             await greet(client, rights="deploy/planner.yaml")
-            host = PlannerHost(Engine(scheduler_name="planner"), client)
-            async with PlannerServer(host.build, listen=listen, tls=tls) as server:
-                following = asyncio.create_task(host.run())
-                stopped = asyncio.create_task(stop.wait())
-                ready = asyncio.create_task(host.ready())
-                await asyncio.wait([following, stopped, ready], return_when=asyncio.FIRST_COMPLETED)
-                if ready.done():
-                    await server.ready()
-                    await asyncio.wait([following, stopped], return_when=asyncio.FIRST_COMPLETED)
-                for task in (following, ready, stopped):
-                    if task.done():
-                        task.result()
-                    task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await following
+            host = PlannerHost(Engine(scheduler_name="planner"), client, on_plan=requests.planned)
+            health = Health(live=host.live_checks, ready=host.ready_checks)
+            with serving(registry_of(requests, lambda: host.mirrors), health, port=metrics_port):
+                async with PlannerServer(host.build, listen=listen, tls=tls, requests=requests) as server:
+                    await _plan(host, server, stop)
 
     uvloop.run(run())
+
+
+async def _plan(host: "PlannerHost", server: "PlannerServer", stop: asyncio.Event) -> None:
+    """Follow the cluster, and make plans as soon as all of it is known."""
+    following = asyncio.create_task(host.run())
+    stopped = asyncio.create_task(stop.wait())
+    ready = asyncio.create_task(host.ready())
+    await asyncio.wait([following, stopped, ready], return_when=asyncio.FIRST_COMPLETED)
+    if ready.done():
+        await server.ready()
+        await asyncio.wait([following, stopped], return_when=asyncio.FIRST_COMPLETED)
+    host.stop()
+    for task in (following, ready, stopped):
+        if task.done():
+            task.result()
+        task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following

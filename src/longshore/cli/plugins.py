@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from longshore.framework.profile import Profile
     from longshore.framework.registry import Registered
 
+_OURS = "longshore"
+
 
 @click.command("plugins", epilog="Example: longshore plugins --config scheduler.yaml --plugin my_plugin.py")
 @click.option("--config", type=click.Path(), help="A KubeSchedulerConfiguration, instead of the defaults.")
@@ -27,11 +29,12 @@ def command(*, config: str | None, plugins: tuple[str, ...], output: str) -> Non
     In the order in which they are called, with the weights of those that score and where plugins come from
     that are not Longshore's own.
     """
+    from longshore.cli.setups import set_up
     from longshore.engine import Engine
-    from longshore.framework.setup import set_up
 
     setup = set_up(config, plugins=plugins)
-    profiles = tuple(Engine(setup.configuration, plugins=setup.plugins).profiles.values())
+    with setup.telling_where():
+        profiles = tuple(Engine(setup.configuration, plugins=setup.plugins).profiles.values())
     called = {name for profile in profiles for enabled in profile.enabled.values() for name, _ in enabled}
     idle = [plugin for name, plugin in sorted(setup.plugins.items()) if name not in called]
     if output == "json":
@@ -53,11 +56,14 @@ def command(*, config: str | None, plugins: tuple[str, ...], output: str) -> Non
         click.echo(f"not enabled: {plugin.name} ({plugin.source})")
 
 
+def _source(plugin: "Registered | None") -> str:
+    return _OURS if plugin is None or plugin.own else plugin.source
+
+
 def _as_json(profile: "Profile", own: "Mapping[str, Registered]") -> dict[str, Any]:
     points = {
         point: [
-            {"name": name, "source": own[name].source if name in own else "longshore"}
-            | ({"weight": weight} if weight else {})
+            {"name": name, "source": _source(own.get(name))} | ({"weight": weight} if weight else {})
             for name, weight in enabled
         ]
         for point, enabled in profile.enabled.items()
@@ -76,6 +82,7 @@ def _draw(profile: "Profile", own: "Mapping[str, Registered]", console: "Console
     table.add_column("from", overflow="fold")
     for point, enabled in profile.enabled.items():
         for place, (name, weight) in enumerate(enabled):
-            source = Text(own[name].source) if name in own else Text("longshore", style="dim")
-            table.add_row("" if place else point, name, str(weight or ""), source)
+            source = _source(own.get(name))
+            style = "dim" if source == _OURS else ""
+            table.add_row("" if place else point, name, str(weight or ""), Text(source, style=style))
     console.print(Text(f"profile {profile.scheduler_name}", style="bold"), table, "", sep="\n")

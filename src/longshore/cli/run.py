@@ -128,13 +128,14 @@ def command(
     )
     limit = TimeLimit(configuration.longshore.plugin_timeout)
     foreign = {name: plugin for name, plugin in setup.plugins.items() if not plugin.own}
-    engine = Engine(
-        configuration,
-        plugins={**setup.plugins, **limit.apply(foreign)},
-        controllers=_controllers(controllers, configuration),
-        epoch=time.time() - time.monotonic(),
-        stopwatch=time.monotonic,
-    )
+    with setup.telling_where():
+        engine = Engine(
+            configuration,
+            plugins={**setup.plugins, **limit.apply(foreign)},
+            controllers=_controllers(controllers, configuration),
+            epoch=time.time() - time.monotonic(),
+            stopwatch=time.monotonic,
+        )
     kubeconfig = kubeconfig or configuration.client_connection.kubeconfig or None
     metrics = Metrics(engine)
     engine.observe(metrics)

@@ -12,6 +12,8 @@ from pathlib import Path
 from longshore.dev.component import Component
 from longshore.dev.keys import Pair
 
+AUDIT_LOG = "audit.log"
+
 # KWOK renews a lease every quarter of this: rarely enough that thousands of idle nodes cost little.
 _NODE_LEASE_SECONDS = 160
 # Long enough for an API server that a test keeps down for a while: no node turns NotReady by it.
@@ -57,7 +59,9 @@ def etcd(site: Site) -> Component:
     )
 
 
-def api_server(site: Site, *, controller_manager: bool, ready: Callable[[], bool]) -> Component:
+def api_server(
+    site: Site, *, controller_manager: bool, audit_policy: Path | None, ready: Callable[[], bool]
+) -> Component:
     arguments = [
         "--etcd-servers=unix://etcd.sock",
         "--bind-address=127.0.0.1",
@@ -82,6 +86,8 @@ def api_server(site: Site, *, controller_manager: bool, ready: Callable[[], bool
     if not controller_manager:
         # Nobody would take the taint off a Ready node, and nobody would make a default service account.
         arguments.append("--disable-admission-plugins=TaintNodesByCondition,ServiceAccount")
+    if audit_policy is not None:
+        arguments += [f"--audit-policy-file={audit_policy}", f"--audit-log-path={AUDIT_LOG}"]
     return site.component("kube-apiserver", arguments, ready=ready)
 
 

@@ -37,7 +37,14 @@ class ControlPlane:
     """A running cluster, begun with `ControlPlane.start()`. As a context manager it ends with the block."""
 
     def __init__(
-        self, programs: Path, folder: Path, *, scheduler: bool, kwok: bool, controller_manager: bool
+        self,
+        programs: Path,
+        folder: Path,
+        *,
+        scheduler: bool,
+        kwok: bool,
+        controller_manager: bool,
+        audit_policy: Path | None,
     ) -> None:
         try:
             from longshore.dev.admin import Admin
@@ -78,8 +85,9 @@ class ControlPlane:
 
         self.etcd = components.etcd(site)
         self.api_server = components.api_server(
-            site, controller_manager=controller_manager, ready=self._admin.ready
+            site, controller_manager=controller_manager, audit_policy=audit_policy, ready=self._admin.ready
         )
+        self.audit_log = folder / components.AUDIT_LOG
         self.controller_manager: Component | None = None
         self.scheduler: Component | None = None
         self.kwok: Component | None = None
@@ -100,12 +108,14 @@ class ControlPlane:
         scheduler: bool = False,
         kwok: bool = True,
         controller_manager: bool = True,
+        audit_policy: Path | None = None,
         folder: Path | None = None,
     ) -> Self:
         """Build what is missing, start everything, and return once the API server and the nodes are ready.
 
         Without KWOK, nodes are created Ready and stay so, but pods bound to them do not run. Without the
-        controller manager there are no default service accounts, and nothing asks for them.
+        controller manager there are no default service accounts, and nothing asks for them. With an
+        `audit_policy`, a file, the API server writes the requests that this is about to `audit_log`.
         """
         require_linux()
         programs = build()
@@ -117,6 +127,7 @@ class ControlPlane:
             scheduler=scheduler,
             kwok=kwok,
             controller_manager=controller_manager,
+            audit_policy=audit_policy,
         )
         try:
             plane._start_components()

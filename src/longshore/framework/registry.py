@@ -42,6 +42,15 @@ _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWOR
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+class PluginNotMade(UserError):
+    """A plugin refuses the arguments that it was given, or cannot be made at all."""
+
+    def __init__(self, text: str, *, plugin: str, arguments: object) -> None:
+        super().__init__(text)
+        self.plugin = plugin
+        self.arguments = arguments
+
+
 @dataclass(frozen=True, slots=True)
 class Registered:
     """A plugin that can be made: it is its own factory.
@@ -69,10 +78,11 @@ class Registered:
         given = {"args": _NO_ARGUMENTS if args is None else args, "handle": handle}
         try:
             plugin: Plugin = self.thing(**{name: given[name] for name in _taken(self.thing)})
-        except UserError as error:
-            raise UserError(f"{self.name} cannot be made: {error}") from error
         except Exception as error:
-            raise UserError(f"{self.place}: {self.name} cannot be made: {_one_line(error)}") from error
+            text = f"{self.name} cannot be made: {error}"
+            if not isinstance(error, UserError):
+                text = f"{self.place}: {self.name} cannot be made: {_one_line(error)}"
+            raise PluginNotMade(text, plugin=self.name, arguments=args) from error
         return plugin
 
 

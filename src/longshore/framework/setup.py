@@ -8,8 +8,9 @@ for the file to enable. One that the command line gives is meant to be used: unl
 disables it somewhere, it is enabled at all its points in every profile.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -18,13 +19,20 @@ from longshore.errors import UserError
 from longshore.framework.configuration import (
     Configuration,
     EnabledPlugin,
+    InvalidConfiguration,
     Loaded,
     ProfileConfiguration,
     default_configuration,
     load,
     plugin_sources,
 )
-from longshore.framework.registry import Registered, known_points, load_plugins, own_plugins
+from longshore.framework.registry import (
+    PluginNotMade,
+    Registered,
+    known_points,
+    load_plugins,
+    own_plugins,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,28 @@ class Setup:
     plugins: Mapping[str, Registered]
     # What the author of the file should know about it.
     warnings: tuple[str, ...] = ()
+    # The file, and where it has the arguments of plugins, by the path of the profile and the name.
+    file: str | None = None
+    arguments: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    @contextmanager
+    def telling_where(self) -> Iterator[None]:
+        """A plugin that cannot be made in this block is a problem of the file: InvalidConfiguration."""
+        try:
+            yield
+        except PluginNotMade as error:
+            if self.file is None:
+                raise
+            problem = f"{self._place_of(error)}: {error}"
+            raise InvalidConfiguration(self.file, [problem], self.warnings) from error
+
+    def _place_of(self, error: PluginNotMade) -> str:
+        """Of the first profile that has the plugin with these arguments: profiles are made in order."""
+        for index, profile in enumerate(self.configuration.profiles):
+            path = f"profiles[{index}]"
+            if error.plugin in _enabled(profile) and profile.args.get(error.plugin) == error.arguments:
+                return self.arguments.get((path, error.plugin), path)
+        return "profiles"
 
 
 def set_up(
@@ -46,19 +76,19 @@ def set_up(
         registered = load_plugins([*plugins, *(_beside(file, source) for source in plugin_sources(file))])
         own = own_plugins(Path(file).read_text(encoding="utf-8", errors="replace"))
         loaded = load(file, known=known_points({**own, **registered}))
-        registered |= {name: own[name] for name in _enabled(loaded.configuration) & own.keys()}
+        enabled = set().union(*map(_enabled, loaded.configuration.profiles))
+        registered |= {name: own[name] for name in enabled & own.keys()}
     given = [
         plugin
         for plugin in registered.values()
         if plugin.source in plugins and plugin.name not in loaded.plugins
     ]
-    return Setup(enable(loaded.configuration, given), registered, loaded.warnings)
+    configuration = enable(loaded.configuration, given)
+    return Setup(configuration, registered, loaded.warnings, file, loaded.arguments)
 
 
-def _enabled(configuration: Configuration) -> set[str]:
-    return {
-        each.name for profile in configuration.profiles for point in profile.points.values() for each in point
-    }
+def _enabled(profile: ProfileConfiguration) -> set[str]:
+    return {each.name for point in profile.points.values() for each in point}
 
 
 def enable(configuration: Configuration, plugins: Sequence[Registered]) -> Configuration:

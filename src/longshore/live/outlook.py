@@ -1,6 +1,7 @@
 """What a scheduler says about one pod in a cluster as it was looked at: the answer of `longshore explain`.
 
-A pod that has a node is imagined without it: the question is where it would go now.
+A pod that has a node is imagined without it: the question is where it would go now. For a pod of a set it is
+where it could go: what holds it, and where its plan sends it, is told beside that.
 """
 
 from collections.abc import Mapping
@@ -8,13 +9,16 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from longshore.api import Change, Pod
+from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger
 from longshore.cluster import PodInfo
 from longshore.engine import Engine
 from longshore.engine.explanation import Explanation, WayOut, explain, explain_way_out
 from longshore.engine.profiles import Profiles
 from longshore.framework.setup import Setup
+from longshore.live.membership import Membership, membership
 from longshore.live.snapshot import Snapshot
+from longshore.podset.arguments import NAME as POD_SET_PLANNER
+from longshore.podset.profile import holds_sets, without_planner
 
 
 class Subject(msgspec.Struct, frozen=True, rename="camel"):
@@ -62,13 +66,18 @@ class Outlook(msgspec.Struct, frozen=True, rename="camel"):
     preemption: WayOut | None = None
     # The place of the node that it has, 1 being the best; 0 if it has none, or one that will not do now.
     rank: int = 0
+    # If the profile holds sets, and the pod belongs to one.
+    pod_set: Membership | None = None
     warnings: tuple[str, ...] = ()
 
 
 def outlook(setup: Setup, snapshot: Snapshot, pod: Pod) -> Outlook:
-    engine = Engine(setup.configuration, plugins=setup.plugins)
+    profiles = setup.configuration.profiles
+    asked = replace(setup.configuration, profiles=tuple(map(without_planner, profiles)))
+    engine = Engine(asked, plugins=setup.plugins)
     for thing in snapshot.objects:
-        if not (isinstance(thing, Pod) and thing.key == pod.key):
+        itself = isinstance(thing, Pod) and thing.key == pod.key
+        if not itself and not isinstance(thing, ScheduleTrigger | SchedulePlan):
             engine.receive(Change(None, thing), now=0.0)
     warnings = [*setup.warnings, *snapshot.warnings]
     name = pod.spec.scheduler_name
@@ -87,17 +96,26 @@ def outlook(setup: Setup, snapshot: Snapshot, pod: Pod) -> Outlook:
     preemption = None
     if not explanation.feasible and not explanation.error:
         preemption = explain_way_out(chooser, info)
-    gate = Profiles(engine.profiles).pre_enqueue(pending, "")
+    holds = any(holds_sets(profile) for profile in profiles if profile.scheduler_name == name)
+    joined = membership(snapshot.objects, pod) if holds else None
     return Outlook(
         Subject.of(pod),
         name,
         {slot.name: slot.weight for slot in chooser.profile.scores},
         explanation,
-        gated_by="" if gate is None else f"{gate.plugin}: {gate.message}",
+        gated_by=_gate(engine, pending, joined),
         preemption=preemption,
         rank=_rank(explanation.totals, pod.spec.node_name),
+        pod_set=joined,
         warnings=tuple(warnings),
     )
+
+
+def _gate(engine: Engine, pending: Pod, joined: Membership | None) -> str:
+    gate = Profiles(engine.profiles).pre_enqueue(pending, "")
+    if gate is not None:
+        return f"{gate.plugin}: {gate.message}"
+    return f"{POD_SET_PLANNER}: {joined.waits}" if joined is not None and joined.waits else ""
 
 
 def _rank(totals: Mapping[str, int], node: str) -> int:

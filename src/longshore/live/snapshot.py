@@ -8,12 +8,13 @@ import msgspec
 
 from longshore.api import Pod
 from longshore.api.meta import ApiObject
+from longshore.api.podset import POD_SET_LABEL
 from longshore.errors import UserError
 from longshore.kube.client import Client
 from longshore.kube.codec import Undecodable
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.listing import list_all
-from longshore.kube.resources import ANNOTATED_PODS, NODES, Resource
+from longshore.kube.resources import ANNOTATED_PODS, NODES, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
 from longshore.live.kinds import NOT_ENDED, OTHERS
 
 
@@ -28,12 +29,13 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 async def take(client: Client, *, namespace: str, name: str) -> Snapshot:
-    """All that a scheduler would know, and this pod even if it has ended. Raises UserError.
+    """All that a scheduler would know of it, and this pod even if it has ended. Raises UserError.
 
     A kind that the caller may not read is left out, with a warning; without nodes nothing can be said.
     """
     pod = await _pod(client, namespace, name)
-    return joined(await take_all(client), Snapshot((pod,)))
+    of_sets = (SCHEDULE_TRIGGERS, SCHEDULE_PLANS) if POD_SET_LABEL in pod.metadata.labels else ()
+    return joined(await take_all(client, *of_sets), Snapshot((pod,)))
 
 
 async def take_all(client: Client, *more: Resource[Any]) -> Snapshot:

@@ -32,6 +32,8 @@ _KINDS: Mapping[str, type[ApiObject]] = {
         api.CSIDriver,
         api.CSIStorageCapacity,
         api.VolumeAttachment,
+        api.ScheduleTrigger,
+        api.SchedulePlan,
     )
 }
 

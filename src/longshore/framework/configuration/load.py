@@ -34,6 +34,8 @@ _KIND = "KubeSchedulerConfiguration"
 _FIT = "NodeResourcesFit"
 _PLUGIN_SOURCE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*|.+\.py")
 _TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
+# What they may say is said in the same way in v1, but for some fields and plugins that were removed.
+_OLDER = tuple(f"kubescheduler.config.k8s.io/{version}" for version in ("v1beta2", "v1beta3"))
 # Fields that many files still have from v1beta2.
 _REMOVED = ("healthzBindAddress", "metricsBindAddress")
 
@@ -58,7 +60,7 @@ def parse(text: str, *, source: str, known: Mapping[str, PluginPoints] | None = 
     configuration = read_mapping(content, "", report, lambda fields: _configuration(fields, known or {}))
     if report.problems:
         raise InvalidConfiguration(source, report.problems, report.warnings)
-    return Loaded(configuration, tuple(report.warnings), frozenset(report.plugins))
+    return Loaded(configuration, tuple(report.warnings), frozenset(report.plugins), report.arguments)
 
 
 def plugin_sources(path: str | Path) -> tuple[str, ...]:
@@ -81,7 +83,10 @@ def _content(text: str, source: str, report: Report) -> dict[str, object]:
         raise InvalidConfiguration(source, [f"must be a {_KIND}, found {found(content)}"])
     problems = []
     version, kind = content.get("apiVersion"), content.get("kind")
-    if version != API_VERSION:
+    if version in _OLDER:
+        read_as = f"{version} is read as {API_VERSION}, with the default plugins and weights of that"
+        report.warning("apiVersion", f"{read_as}; write {API_VERSION}")
+    elif version != API_VERSION:
         old = isinstance(version, str) and version.startswith("kubescheduler.config.k8s.io/")
         why = "; older versions differ: see the Kubernetes documentation for what to change" if old else ""
         problems.append(f"apiVersion: must be {API_VERSION}, found {found(version)}{why}")

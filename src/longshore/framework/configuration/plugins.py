@@ -79,6 +79,9 @@ DEFAULT_PLUGINS: Mapping[str, DefaultPlugin] = {
     "PodGroupPodsCount": _plugin("placementScore", 1, default=False, inert=True),
 }
 
+# Where files of others have a plugin of ours that has nothing to do there: Pallet's gives scores.
+IDLE_POINTS: Mapping[str, PluginPoints] = {"PodSetPlanner": frozenset({"preScore", "score"})}
+
 # Plugins that older versions had, and what took their place.
 REMOVED_PLUGINS: Mapping[str, str] = {
     "AzureDiskLimits": "NodeVolumeLimits",

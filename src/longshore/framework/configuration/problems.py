@@ -29,6 +29,8 @@ class Report:
         self.warnings: list[str] = []
         # The plugins that the file enables or disables by name, somewhere.
         self.plugins: set[str] = set()
+        # Where the arguments of plugins are, by the paths of profiles and the names of plugins.
+        self.arguments: dict[tuple[str, str], str] = {}
 
     def problem(self, path: str, text: str) -> None:
         self.problems.append(f"{path}: {text}")

@@ -7,6 +7,7 @@ from longshore.framework.configuration.arguments import DEFAULT_ARGS, PluginArgs
 from longshore.framework.configuration.fields import Fields, read_mapping
 from longshore.framework.configuration.plugins import (
     DEFAULT_PLUGINS,
+    IDLE_POINTS,
     MULTI_POINT,
     PLACEMENT_POINTS,
     POINTS,
@@ -33,13 +34,21 @@ class Plugins:
         self.absent = absent - own.keys()
         self.inert = {name for name, plugin in DEFAULT_PLUGINS.items() if plugin.inert} - own.keys()
         self._inert_in_file: dict[str, None] = {}
+        self._idle_in_file: dict[str, set[str]] = {}
 
     def note_inert(self, name: str) -> None:
         self._inert_in_file[name] = None
 
+    def note_idle(self, name: str, point: str) -> None:
+        self._idle_in_file.setdefault(name, set()).add(point)
+
     def warn_of_inert(self, report: Report) -> None:
         if self._inert_in_file:
             report.warning(", ".join(self._inert_in_file), "accepted, but without effect in Longshore yet")
+        for name, points in self._idle_in_file.items():
+            report.warning(
+                name, f"accepted at {' and '.join(sorted(points))}, where it has nothing to do here"
+            )
 
     def check(self, fields: Fields, name: str) -> bool:
         """Is it known? If not, that is a problem of the field `name`."""
@@ -121,6 +130,8 @@ def _set(fields: Fields, *, point: str, plugins: Plugins) -> PluginSet:
         points = plugins.implements[name]
         if name in enabled:
             item.problem("name", f"{name} is enabled here already; keep one of them")
+        elif point in IDLE_POINTS.get(name, ()):
+            plugins.note_idle(name, point)
         elif point != MULTI_POINT and point not in points:
             item.problem(
                 "name", f"{name} has nothing to call at {point}, only at {', '.join(sorted(points))}"
@@ -153,6 +164,7 @@ def _arguments(fields: Fields, plugins: Plugins) -> dict[str, PluginArgs]:
         if name in seen:
             item.problem("name", f"{name} has its arguments already; keep one of them")
         seen.add(name)
+        item.report.arguments[fields.path, name] = child(item.path, "args")
         if name in plugins.inert:
             plugins.note_inert(name)
         if name in DEFAULT_ARGS:

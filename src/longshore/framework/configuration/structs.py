@@ -85,9 +85,11 @@ class Configuration(Settings):
 class Loaded(Settings):
     """A valid configuration, and what its author should know about it, one line each.
 
-    `plugins` are those that it enables or disables by name, somewhere.
+    `plugins` are those that it enables or disables by name, somewhere; `arguments` has the paths of what
+    it gives to plugins as arguments, by the path of the profile and the name.
     """
 
     configuration: Configuration
     warnings: tuple[str, ...] = ()
     plugins: frozenset[str] = frozenset()
+    arguments: Mapping[tuple[str, str], str] = {}

@@ -1,0 +1,168 @@
+"""The rights of `longshore run` are the smallest: it makes use of each, in an API server's own audit log."""
+
+import json
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import Popen
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from tests.deploy.podsets import install
+from tests.live.pods import create, events, eventually, manifest, placed
+from tests.live.podsets import member, trigger
+from tests.live.test_preemption import PRIORITIES, prioritised
+from tests.live.test_volumes import claim, selected, storage_class, using, volume
+
+from longshore.api.podset import plan_name
+from longshore.dev import ControlPlane
+
+pytestmark = pytest.mark.control_plane
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+MANIFESTS = (DEPLOY / "scheduler.yaml", DEPLOY / "triggers.yaml")
+ACCOUNT = "system:serviceaccount:kube-system:longshore"
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    # A watch is worth a line when it begins.
+    "omitStages": ["ResponseStarted", "ResponseComplete"],
+    "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
+}
+WRITES = {"create", "patch", "delete"}
+PLANS = "scheduleplans.planner.ciena.io"
+
+
+class Right(NamedTuple):
+    verb: str
+    group: str
+    resource: str
+
+
+def given() -> set[Right]:
+    return {
+        Right(verb, group, resource)
+        for manifest in MANIFESTS
+        for each in yaml.safe_load_all(manifest.read_text())
+        if each["kind"] in ("ClusterRole", "Role")
+        for rule in each["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+def used(log: Path) -> set[Right]:
+    found = set()
+    for line in log.read_text().splitlines():
+        request = json.loads(line)
+        if target := request.get("objectRef"):
+            parts = filter(None, (target["resource"], target.get("subresource")))
+            found.add(Right(request["verb"], target.get("apiGroup", ""), "/".join(parts)))
+    return found
+
+
+def in_bad_times(rights: set[Right]) -> set[Right]:
+    """What goes with them, and is not needed here: all is well, and the API server streams its lists.
+
+    An object is read after a write of it whose answer was lost (kube/writer.py); what is watched is listed by
+    servers that do not stream (kube/reflector.py).
+    """
+    found = set()
+    for verb, group, resource in rights:
+        if verb == "watch":
+            found.add(Right("list", group, resource))
+        elif verb in WRITES and not resource.endswith("reviews"):
+            found.add(Right("get", group, resource.partition("/")[0]))
+    return found
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(POLICY))
+    with ControlPlane.start(nodes=2, audit_policy=policy) as plane:
+        install(plane)
+        for each in MANIFESTS:
+            plane.apply(each)
+        create(plane, "default", *PRIORITIES)
+        yield plane
+
+
+@pytest.fixture
+def port(plane: ControlPlane, tmp_path: Path) -> Iterator[int]:
+    """That of `longshore run` as it is deployed, but with all that it could be asked to do."""
+    [config_map] = yaml.safe_load_all((DEPLOY / "configmap.yaml").read_text())
+    config = tmp_path / "scheduler.yaml"
+    measured = "longshore: {measurements: {provider: metrics-server}}\n"
+    config.write_text(config_map["data"]["scheduler.yaml"] + measured)
+    kubeconfig = plane.service_account("longshore", namespace="kube-system")
+    run = [sys.executable, "-m", "longshore", "run", "--kubeconfig", str(kubeconfig), "--config", str(config)]
+    log = tmp_path / "scheduler.log"
+    with log.open("w") as stderr:
+        process = Popen([*run, "--metrics-port=0", "--bind-address=127.0.0.1"], stderr=stderr)
+    try:
+        told = '"serving metrics"'
+        eventually(lambda: told in log.read_text() or process.poll() is not None, within=30)
+        [line] = [line for line in log.read_text().splitlines() if told in line]
+        yield json.loads(line)["port"]
+        assert process.poll() is None, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_every_right_is_made_use_of(plane: ControlPlane, port: int) -> None:
+    places_pods_and_makes_room(plane)
+    binds_volumes(plane)
+    keeps_a_set(plane)
+    answers_who_asks(plane, port)
+    made = used(plane.audit_log)
+    assert given() - made - in_bad_times(made) == set()
+
+
+def places_pods_and_makes_room(plane: ControlPlane) -> None:
+    """Until a pod that is too large has been told so twice: the second time its event is counted up."""
+    create(plane, "default", manifest("huge", cpu="99"), *(prioritised(f"low-{n}", cpu="7") for n in (0, 1)))
+    eventually(lambda: len(placed(plane, "default")) == 2)
+    create(plane, "default", prioritised("high", cpu="7", priority="high"))
+    eventually(lambda: "default/high" in placed(plane, "default"))
+    assert len(placed(plane, "default")) == 2
+    plane.kubectl("delete", "pod", "high", "--now")
+    eventually(lambda: any("series" in event for event in events(plane, "default", "huge")))
+
+
+def binds_volumes(plane: ControlPlane) -> None:
+    """One that is there, and one that is made for the claim."""
+    there, made = (
+        storage_class("local", "kubernetes.io/no-provisioner"),
+        storage_class("made", "example.com/x"),
+    )
+    create(plane, "default", there, made, volume("disk", node="node-0", of_class="local"))
+    create(plane, "default", claim("old", of_class="local"), claim("new", of_class="made"))
+    create(plane, "default", using("reader", "old"), using("writer", "new"))
+    eventually(lambda: "default/reader" in placed(plane, "default"))
+    eventually(lambda: bool(selected(plane, "new")))
+
+
+def keeps_a_set(plane: ControlPlane) -> None:
+    """Held by a gate and released after a while; its plan grows, and goes with its pods."""
+    gated: dict[str, Any] = {"schedulingGates": [{"name": "longshore.dev/pod-set"}]}
+    create(plane, "default", trigger(quiet="1s"), member("first", **gated))
+    eventually(lambda: "default/first" in placed(plane, "default"))
+    create(plane, "default", member("second"))
+    eventually(lambda: "default/second" in placed(plane, "default"))
+    plan = plan_name("default", "batch")
+    eventually(lambda: "reason" in plane.kubectl("get", PLANS, plan, "-o", "jsonpath={.status.conditions}"))
+    plane.kubectl("delete", "pod", "first", "second", "--now")
+    eventually(lambda: not plane.kubectl("get", PLANS, "-o", "name"))
+
+
+def answers_who_asks(plane: ControlPlane, port: int) -> None:
+    token = plane.token("kube-system", "longshore")
+    headers = {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/debug/pods/default/huge", headers=headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own process
+        assert answer.status == 200
