@@ -153,6 +153,8 @@ async def test_columns_of_a_trigger_and_a_plan_that_pallet_wrote(
         (manifest(SCHEDULE_PLANS, spec={}), "spec.plan: Required value"),
         (plan({"node": "n"}), "spec.plan[0].pod: Required value"),
         (plan({"pod": "p", "node": "n"}, {"pod": "p"}), "spec.plan[1].node: Required value"),
+        (plan({"pod": "", "node": "n"}), 'spec.plan[0].pod: Invalid value: ""'),
+        (plan({"pod": "p", "node": ""}), 'spec.plan[0].node: Invalid value: ""'),
     ],
 )
 async def test_what_is_wrong_is_refused_with_the_field_and_the_reason(

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from prometheus_client import Metric
+from tests.podset.stage import podset_engine
 
 from longshore.cluster import ClusterState
-from longshore.engine import Engine
 from longshore.live.vitals import Mirror
 from longshore.serve import Metrics, extendermetrics, registry_of
 from longshore.serve.extendermetrics import Traffic
@@ -42,7 +42,7 @@ def queries() -> list[str]:
 
 def families() -> Iterator[Metric]:
     """All that `longshore run` and `longshore extender` serve."""
-    yield from registry_of(Metrics(Engine()), Process()).collect()
+    yield from registry_of(Metrics(podset_engine()), Process()).collect()
     yield from extendermetrics.registry_of(Traffic(), ClusterState()).collect()
 
 

@@ -20,8 +20,9 @@ from tests.live.pods import create, eventually, manifest, wait_until_running
 from tests.live.podsets import member, trigger
 from tests.test_package import run, uv
 
+from longshore.agents.rewardargs import RewardArgs
 from longshore.api.planner import PlanRequest
-from longshore.dev import ControlPlane
+from longshore.dev import ControlPlane, KubectlError
 from longshore.dev.fixtures import OwnCluster
 from longshore.framework.setup import set_up
 from longshore.live.plannercalls import PlannerCalls
@@ -99,19 +100,35 @@ def test_the_config_map_holds_sets_as_longshore_run_does_without_a_configuration
         assert set(written.points[point]) == set(plugins), point
 
 
-def test_the_controller_and_the_planner_may_write_nothing_but_what_is_their_work() -> None:
-    def writes(name: str) -> set[tuple[str, str]]:
-        roles = [role for kind in ("ClusterRole", "Role") for role in objects(kind)]
-        return {
-            (resource, verb)
-            for role in roles
-            if role["metadata"]["name"] == name
-            for rule in role["rules"]
-            for resource in rule["resources"]
-            for verb in rule["verbs"]
-            if verb not in ("get", "list", "watch")
-        }
+def test_what_was_learnt_takes_rights_of_its_own_on_one_config_map() -> None:
+    create, write = named("Role", "longshore-rewards")["rules"]
+    assert (create["resources"], create["verbs"]) == (["configmaps"], ["create"])
+    assert (write["resources"], write["verbs"]) == (["configmaps"], ["get", "patch"])
+    assert write["resourceNames"] == [RewardArgs().config_map]
+    assert named("Role", "longshore-rewards")["metadata"]["namespace"] == RewardArgs().config_map_namespace
 
+
+def writes(role: str) -> set[tuple[str, str]]:
+    """What those with the role, or the roles, of this name may write."""
+    roles = [each for kind in ("ClusterRole", "Role") for each in objects(kind)]
+    return {
+        (resource, verb)
+        for each in roles
+        if each["metadata"]["name"] == role
+        for rule in each["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if verb not in ("get", "list", "watch")
+    }
+
+
+def test_the_scheduler_may_write_triggers_by_a_role_of_its_own_only() -> None:
+    of_triggers = {("scheduletriggers", "patch"), ("scheduletriggers/status", "patch")}
+    assert not of_triggers & writes("longshore")
+    assert writes("longshore-triggers") == of_triggers
+
+
+def test_the_controller_and_the_planner_may_write_nothing_but_what_is_their_work() -> None:
     assert writes("podset-planner") == set()
     assert writes("longshore-controller") == {
         ("scheduletriggers", "patch"),
@@ -275,11 +292,47 @@ def test_make_deploys_with_the_image_of_the_registry_and_takes_all_back(
     assert f"/{name}\n" not in left
 
 
+# As its manager has it.
+PALLETS_SERVICE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: planner-system, labels: {control-plane: controller-manager}}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: planner-controller-manager-metrics-service
+  namespace: planner-system
+  labels: {control-plane: controller-manager}
+spec:
+  ports: [{name: https, port: 7443, protocol: TCP, targetPort: https}]
+  selector: {control-plane: controller-manager}
+"""
+
+
+def may(plane: ControlPlane, verb: str, resource: str, subresource: str = "") -> bool:
+    """Whether the scheduler has this right."""
+    more = ("--subresource", subresource, "--as=system:serviceaccount:kube-system:longshore")
+    try:
+        return plane.kubectl("auth", "can-i", verb, resource, *more) == "yes\n"
+    except KubectlError:
+        return False
+
+
 def test_make_deploys_in_three_parts_and_leaves_triggers_alone_until_told_otherwise(
     own_cluster: OwnCluster,
 ) -> None:
     plane = own_cluster(nodes=0, kwok=False)
+    triggers = "scheduletriggers.planner.ciena.io"
+    make(plane, "deploy")
+    assert may(plane, "patch", triggers)
+    plane.kubectl("apply", "-f", "-", input=PALLETS_SERVICE)
     make(plane, "deploy-apart")
+    # The API server goes by what it has heard of roles.
+    eventually(lambda: not may(plane, "patch", triggers))
+    assert not may(plane, "patch", triggers, "status")
+    assert may(plane, "watch", triggers)
+    assert may(plane, "patch", "scheduleplans.planner.ciena.io")
     every = ("get", "deployment", "-A", "-o")
     assert set(plane.kubectl(*every, "jsonpath={.items[*].metadata.name}").split()) == {
         "longshore",
@@ -290,11 +343,18 @@ def test_make_deploys_in_three_parts_and_leaves_triggers_alone_until_told_otherw
     told = plane.kubectl(*every, f"jsonpath={containers}")
     assert told.count("registry.example.org/team/longshore:") == 3
     assert "--controllers=none" in told
-    plane.kubectl("wait", "--for=condition=Established", "crd/scheduletriggers.planner.ciena.io")
+    # By the names and ports of Pallet, and now they lead to us.
+    shown = "{range .items[*]}{.metadata.name}:{.spec.ports[*].port} {.spec.selector}{'\\n'}{end}"
+    services = plane.kubectl("get", "service", "-n", "planner-system", "-o", f"jsonpath={shown}")
+    assert services.splitlines() == [
+        'planner-controller-manager-metrics-service:7443 {"app.kubernetes.io/name":"longshore-controller"}',
+        'podset-planner:7309 {"app.kubernetes.io/name":"podset-planner"}',
+    ]
+    plane.kubectl("wait", "--for=condition=Established", f"crd/{triggers}")
     create(plane, "default", trigger())
     make(plane, "undeploy-apart")
     left = plane.kubectl("get", "deployment,service,serviceaccount,clusterrole,role", "-A", "-o", "name")
-    assert not {"longshore", "longshore-controller", "podset-planner"} & {
+    assert not {"longshore", "longshore-controller", "longshore-triggers", "podset-planner"} & {
         line.partition("/")[2] for line in left.splitlines()
     }
     assert plane.kubectl("get", "st", "-o", "name") == "scheduletrigger.planner.ciena.io/go\n"

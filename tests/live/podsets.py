@@ -1,4 +1,4 @@
-"""Pod sets on the real control plane: a namespace with nodes of its own, watched, and the processes on it.
+"""Pod sets on the real control plane: a namespace with nodes of its own, watched.
 
 Nodes carry the label `pool`, and pods ask for it, so that tests share the cluster and one scheduler without
 sharing room.
@@ -6,22 +6,15 @@ sharing room.
 
 import asyncio
 import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from tests.deploy.podsets import install as install_kinds
-from tests.live.pods import eventually, manifest
+from tests.live.pods import manifest
 
 from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, plan_name
 from longshore.api.podset import PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULE, SCHEDULER_NAME
@@ -34,7 +27,6 @@ from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGG
 # Of others, but taken from here.
 __all__ = ["PLANNING", "SCHEDULE", "install_kinds"]
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
 SET = "batch"
 _GROUP = "planner.ciena.io/v1alpha1"
 _RESOURCES: dict[str, Resource[Any]] = {
@@ -77,6 +69,23 @@ def plan(namespace: str, entries: dict[str, str], *, podset: str = SET) -> Manif
     meta = {"name": plan_name(namespace, podset), "labels": {POD_SET_LABEL: podset}}
     pairs = [{"pod": pod, "node": node} for pod, node in entries.items()]
     return {"apiVersion": _GROUP, "kind": "SchedulePlan", "metadata": meta, "spec": {"plan": pairs}}
+
+
+def deployment(name: str, replicas: int) -> str:
+    return f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}, {POD_SET_LABEL}: {SET}}}}}
+    spec:
+      schedulerName: {SCHEDULER_NAME}
+      terminationGracePeriodSeconds: 0
+      containers: [{{name: main, image: none}}]
+"""
 
 
 def planner_service(name: str, label: str, value: str = "enabled") -> Manifest:
@@ -140,9 +149,11 @@ class World:
 
     def trigger_condition(self, kind: str, name: str = "go") -> tuple[str, str]:
         """Status and message."""
-        conditions = self.triggers[name].status.conditions if name in self.triggers else ()
-        found = [c for c in conditions if c.type == kind]
-        return (found[0].status, found[0].message) if found else ("", "")
+        return _status_and_message(kind, self.triggers.get(name))
+
+    def plan_condition(self, kind: str, podset: str = SET) -> tuple[str, str]:
+        """Status and message."""
+        return _status_and_message(kind, self.plan(podset))
 
     async def events(self, name: str) -> list[Manifest]:
         """What people were told about the object of this name."""
@@ -295,88 +306,6 @@ async def add_nodes(here: World, count: int, *, cpu: str = "4", memory: str = "8
     return made
 
 
-# Processes.
-
-
-@dataclass
-class Running:
-    process: subprocess.Popen[str]
-    log: Path
-
-    @property
-    def lines(self) -> list[Manifest]:
-        """What it has logged."""
-        found = []
-        for line in self.log.read_text().splitlines():
-            with contextlib.suppress(json.JSONDecodeError):
-                found.append(json.loads(line))
-        return found
-
-    def told(self, event: str) -> list[Manifest]:
-        return [line for line in self.lines if event in line.get("event", "")]
-
-    def wait_for(self, event: str, *, within: float = 30.0) -> Manifest:
-        eventually(
-            lambda: bool(self.told(event)) or self.process.poll() is not None, within=within, pause=0.02
-        )
-        assert self.told(event), self.log.read_text()
-        return self.told(event)[0]
-
-    def crash(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self, *, within: float = 20.0) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(within)
-
-
-# The account of each process, and the manifest that gives it its rights.
-ACCOUNTS = {
-    "run": ("scheduler.yaml", "longshore", "kube-system"),
-    "controller": ("controller.yaml", "longshore-controller", "planner-system"),
-    "planner": ("planner.yaml", "podset-planner", "planner-system"),
-}
-# What a test says comes after these.
-_ARGUMENTS = {
-    # Without a lease: nobody has to wait until that of a crashed one is over.
-    "run": ("-v", "--metrics-port=0", "--bind-address=127.0.0.1", "--no-leader-elect"),
-    "controller": ("-v", "--metrics-port=0", "--no-leader-elect"),
-    "planner": ("--listen=127.0.0.1:0",),
-}
-
-
-def account(plane: ControlPlane, command: str) -> Path:
-    """A kubeconfig with the rights that the manifest gives to this process."""
-    file, name, namespace = ACCOUNTS[command]
-    documents = yaml.safe_load_all((DEPLOY / file).read_text())
-    plane.apply(yaml.safe_dump_all(each for each in documents if each["kind"] != "Deployment"))
-    return plane.service_account(name, namespace=namespace)
-
-
-@contextmanager
-def running(
-    plane: ControlPlane,
-    folder: Path,
-    command: str,
-    *arguments: str,
-    kubeconfig: Path | None = None,
-    may_be_refused: bool = False,
-) -> Iterator[Running]:
-    """`longshore COMMAND` under its own account, killed at the end if it still runs."""
-    log = folder / f"{command}-{len(list(folder.glob('*.log')))}.log"
-    connect = ("--kubeconfig", str(kubeconfig or account(plane, command)))
-    with log.open("w") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "longshore", command, *_ARGUMENTS[command], *connect, *arguments],
-            stderr=stderr,
-            text=True,
-            env=os.environ | {"KUBECONFIG": "/nonexistent"},
-        )
-    started = Running(process, log)
-    try:
-        yield started
-    finally:
-        started.crash()
-    # The manifest gives it all the rights that it needs.
-    assert may_be_refused or "is forbidden: User" not in log.read_text()
+def _status_and_message(kind: str, thing: ScheduleTrigger | SchedulePlan | None) -> tuple[str, str]:
+    found = [each for each in thing.status.conditions if each.type == kind] if thing is not None else []
+    return (found[0].status, found[0].message) if found else ("", "")

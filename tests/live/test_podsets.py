@@ -1,6 +1,7 @@
 """Pod sets on a real cluster: held, released by hand, planned as a whole, and bound by the plan."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,7 +9,6 @@ from tests.live.pods import manifest
 from tests.live.podsets import (
     PLANNING,
     SCHEDULE,
-    Running,
     World,
     add_nodes,
     member,
@@ -17,6 +17,7 @@ from tests.live.podsets import (
     trigger,
     world,
 )
+from tests.live.processes import Running
 
 from longshore.api import Pod, SchedulePlan, plan_name
 from longshore.api.podset import POD_SET_LABEL, SCHEDULER_NAME
@@ -83,6 +84,26 @@ async def test_without_a_trigger_a_set_is_held_and_told_what_is_missing(
     await here.create(trigger(state=SCHEDULE))
     await here.until_placed(1, within=3)
     await here.until_plan_tells_the_truth()
+
+
+async def test_a_held_pod_evicts_nobody_whatever_its_priority(here: World, while_held: float) -> None:
+    """Nor does one that is released. One outside of sets does, with the same priority and the same size."""
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
+    priority["metadata"] = {"name": here.namespace}
+    await asyncio.to_thread(here.plane.apply, json.dumps(priority))
+    lower = [manifest(f"low-{number}", cpu="3") for number in range(3)]
+    await here.create(*lower)
+    await here.until_placed(3)
+    await here.create(trigger(), member("high", cpu="2", priorityClassName=here.namespace))
+    await here.until_held(1)
+    await here.stays(lambda: len(here.pods) == 4 and len(here.placed) == 3, while_held)
+    await here.release()
+    await here.until(lambda: here.condition("high")[0] == "Unschedulable")
+    await here.stays(lambda: len(here.pods) == 4 and len(here.placed) == 3, while_held)
+    urgent = manifest("urgent", cpu="2")
+    urgent["spec"]["priorityClassName"] = here.namespace
+    await here.create(urgent)
+    await here.until(lambda: "urgent" in here.placed and len(here.pods) == 4)
 
 
 @pytest.fixture

@@ -3,7 +3,13 @@
 import asyncio
 
 import pytest
-from tests.live.podsets import SCHEDULE, World, member, members, trigger
+from tests.live.podsets import (
+    SCHEDULE,
+    World,
+    member,
+    members,
+    trigger,
+)
 
 pytestmark = pytest.mark.control_plane
 

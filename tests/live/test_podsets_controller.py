@@ -7,7 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.live.podsets import SCHEDULE, account, member, running, trigger, world
+from tests.live.podsets import (
+    SCHEDULE,
+    member,
+    trigger,
+    world,
+)
+from tests.live.processes import account, running
 
 from longshore.dev import ControlPlane
 

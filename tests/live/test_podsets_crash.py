@@ -5,92 +5,147 @@ No other scheduler runs beside them.
 
 import asyncio
 import random
+import time
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests.live.podsets import (
     SCHEDULE,
-    Running,
     World,
-    account,
     member,
-    members,
     plan,
-    running,
     trigger,
     world,
 )
+from tests.live.processes import Running, account, running
 
-from longshore.api import Pod
+from longshore.api import Pod, SchedulePlan
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
 from longshore.kube.errors import ApiError
 
 pytestmark = pytest.mark.control_plane
 
-# So many pods take about as long as this from the trigger to the last bind.
+# Enough to take a while from the trigger to the last bind.
 MANY = 120
-SECONDS = 0.25
+# How far a set has come when its scheduler is killed: its plan is not stored, no pod is bound, not all are.
+RELEASED, PLANNED, MIDWAY = PHASES = ("released", "planned", "midway")
+TOO_LATE = "too late"
+KILLS = 50
+# One that misses is made up for: so many tries for each that is wanted.
+TRIES = 3
+
+
+class Course(NamedTuple):
+    """How long each phase takes if nobody is killed, in seconds."""
+
+    released: float
+    planned: float
+    midway: float
+
+
+class Crowd:
+    """A set that is larger than most, from its creation to its end."""
+
+    def __init__(self, here: World, name: str) -> None:
+        self._here = here
+        self.name = name
+        self._pods = [f"{name}-{number}" for number in range(MANY)]
+
+    async def hold(self) -> None:
+        pods = [member(name, podset=self.name, cpu="10m") for name in self._pods]
+        await self._here.create(trigger(self.name, podset=self.name), *pods)
+        await self._here.until_held(MANY)
+
+    async def until(self, phase: str) -> None:
+        """Released, it comes to this phase."""
+        here = self._here
+        if phase != RELEASED:
+            await here.until(lambda: here.plan(self.name) is not None)
+        if phase == MIDWAY:
+            await here.until(lambda: bool(here.placed))
+
+    async def phase(self) -> str:
+        """How far it has come, now that nobody goes on with it."""
+        # Until what was sent is done, and the watch has told of it.
+        await asyncio.sleep(0.3)
+        placed = len(self._here.placed)
+        if not placed:
+            return RELEASED if self._here.plan(self.name) is None else PLANNED
+        return MIDWAY if placed < MANY else TOO_LATE
+
+    async def course(self) -> Course:
+        """Release it, and see how long it takes."""
+        here = self._here
+        await here.release(self.name)
+        released = time.monotonic()
+        await here.until_placed(MANY, within=30)
+        stored = here.when(lambda change: isinstance(change.new, SchedulePlan))
+        bound = {pod.metadata.name: at for at, pod in reversed(list(seen(here))) if pod.spec.node_name}
+        first, last = min(bound.values()), max(bound.values())
+        return Course(max(0.0, stored - released), first - stored, last - first)
+
+    async def clear(self) -> None:
+        here = self._here
+        await here.delete("Pod", *self._pods)
+        await here.delete("ScheduleTrigger", self.name)
+        await here.until(lambda: not here.pods and not here.triggers)
+        here.history.clear()
+
+
+def seen(here: World) -> Iterator[tuple[float, Pod]]:
+    """Every version of every pod, and when it was."""
+    return ((at, change.new) for at, change in here.history if isinstance(change.new, Pod))
 
 
 async def test_a_set_survives_a_kill_at_any_moment_between_trigger_and_last_bind(
     sets_plane: ControlPlane, sets_namespace: str, tmp_path: Path, repetitions: Repetitions
 ) -> None:
-    """Each pod is bound once, by the one plan that was stored."""
+    """Each pod is bound once, by the one plan that was stored. Moments are drawn from each phase in turn."""
     kubeconfig = account(sets_plane, "run")
     chance = random.Random(11)
-    killed_midway = 0
+    wanted = repetitions(full=KILLS)
+    kills: Counter[str] = Counter()
+
+    async def started() -> Running:
+        process = stack.enter_context(running(sets_plane, tmp_path, "run", kubeconfig=kubeconfig))
+        await asyncio.to_thread(process.wait_for, "ready")
+        return process
+
+    def enough() -> bool:
+        every = wanted < KILLS or all(kills[phase] for phase in PHASES)
+        return every and kills.total() - kills[TOO_LATE] >= wanted
+
     async with world(sets_plane, sets_namespace) as here:
-        for number in range(repetitions(full=50)):
-            podset = f"set-{number}"
-            names = [f"{podset}-{each}" for each in range(MANY)]
-            pods = [member(name, podset=podset, cpu="10m") for name in names]
-            with running(sets_plane, tmp_path, "run", kubeconfig=kubeconfig) as first:
-                await asyncio.to_thread(first.wait_for, "ready")
-                await here.create(trigger(podset, podset=podset), *pods)
-                await here.until_held(MANY)
-                await here.release(podset)
-                await asyncio.sleep(chance.uniform(0.0, SECONDS))
-                first.crash()
-            killed_midway += 0 < len(here.placed) < MANY
-            with running(sets_plane, tmp_path, "run", kubeconfig=kubeconfig):
+        with ExitStack() as stack:
+            await started()
+            first = Crowd(here, "first")
+            await first.hold()
+            course = await first.course()
+            await first.clear()
+        while not enough() and kills.total() < TRIES * wanted:
+            with ExitStack() as stack:
+                process = await started()
+                aim = PHASES[kills.total() % len(PHASES)]
+                crowd = Crowd(here, f"set-{kills.total()}")
+                await crowd.hold()
+                await here.release(crowd.name)
+                await crowd.until(aim)
+                await asyncio.sleep(chance.uniform(0.0, getattr(course, aim)))
+                process.crash()
+                kills[await crowd.phase()] += 1
+                await started()
                 await here.until_placed(MANY, within=30)
-                await here.until_plan_tells_the_truth(podset=podset)
-            assert here.stored_plans(podset) == [here.placed]
-            moves = {(pod.metadata.name, pod.spec.node_name) for pod in seen(here) if pod.spec.node_name}
-            assert len({name for name, _ in moves}) == len(moves)
-            await here.delete("Pod", *names)
-            await here.until(lambda: not here.pods)
-            here.history.clear()
-            await here.delete("ScheduleTrigger", podset)
-            await here.until(lambda: not here.triggers)
-    assert killed_midway or repetitions(full=50) < 50
-
-
-def seen(here: World) -> list[Pod]:
-    """Every version of every pod."""
-    return [change.new for _, change in here.history if isinstance(change.new, Pod)]
-
-
-async def test_deletions_that_nobody_saw_are_made_up_for(
-    sets_plane: ControlPlane, sets_namespace: str, tmp_path: Path
-) -> None:
-    async with world(sets_plane, sets_namespace) as here:
-        with running(sets_plane, tmp_path, "run") as first:
-            await asyncio.to_thread(first.wait_for, "ready")
-            await here.create(trigger(state=SCHEDULE), *members(3))
-            await here.until_placed(3)
-            await here.until_plan_tells_the_truth()
-            other = trigger("other", podset="other", state=SCHEDULE)
-            await here.create(other, member("alone", podset="other"))
-            await here.until(lambda: bool(here.entries("other")) and "alone" in here.placed)
-            first.crash()
-        await here.delete("Pod", "pod-0", "alone")
-        await here.until(lambda: sorted(here.pods) == ["pod-1", "pod-2"])
-        with running(sets_plane, tmp_path, "run"):
-            await here.until(lambda: sorted(here.entries()) == ["pod-1", "pod-2"], within=10)
-            await here.until(lambda: here.plan("other") is None, within=10)
+                await here.until_plan_tells_the_truth(podset=crowd.name)
+                assert here.stored_plans(crowd.name) == [here.placed]
+                places = [(pod.metadata.name, pod.spec.node_name) for _, pod in seen(here)]
+                assert len({place for place in places if place[1]}) == MANY
+                await crowd.clear()
+    assert enough(), f"{kills} by {course}"
 
 
 async def turmoil(here: World, chance: random.Random, seconds: float) -> None:

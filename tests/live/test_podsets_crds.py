@@ -9,7 +9,8 @@ import pytest
 import yaml
 from tests.deploy.podsets import FOLDER
 from tests.live.pods import create, eventually, manifest, placed
-from tests.live.podsets import DEPLOY, install_kinds, member, running, trigger
+from tests.live.podsets import install_kinds, member, trigger
+from tests.live.processes import DEPLOY, running
 
 from longshore.dev import ControlPlane
 

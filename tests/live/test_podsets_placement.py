@@ -8,9 +8,19 @@ from typing import Any
 
 import pytest
 from tests.live.pods import manifest
-from tests.live.podsets import SCHEDULE, Running, World, add_nodes, member, members, plan, trigger, world
+from tests.live.podsets import (
+    SCHEDULE,
+    World,
+    add_nodes,
+    deployment,
+    member,
+    members,
+    plan,
+    trigger,
+    world,
+)
+from tests.live.processes import Running
 
-from longshore.api.podset import POD_SET_LABEL, SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.kube.resources import NODES
 
@@ -61,6 +71,8 @@ async def test_a_planned_node_that_will_not_do_any_more_is_planned_anew(here: Wo
     placed = {name: node for name, node in here.placed.items() if name != "load"}
     assert first not in placed.values()
     await here.until(lambda: here.entries() == placed)
+    await here.until(lambda: here.plan_condition("PlannedAgain")[0] == "True")
+    assert f"because {first} would not do for pod-" in here.plan_condition("PlannedAgain")[1]
 
 
 # Room.
@@ -176,23 +188,6 @@ async def test_anti_affinity_of_one_pod_keeps_the_other_away_too(
         await here.release()
         await here.until_placed(2)
         assert len(set(here.placed.values())) == 2
-
-
-def deployment(name: str, replicas: int) -> str:
-    return f"""
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {name}}}
-spec:
-  replicas: {replicas}
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata: {{labels: {{app: {name}, {POD_SET_LABEL}: batch}}}}
-    spec:
-      schedulerName: {SCHEDULER_NAME}
-      terminationGracePeriodSeconds: 0
-      containers: [{{name: main, image: none}}]
-"""
 
 
 async def test_replicas_of_one_deployment_spread_and_more_than_there_are_nodes_go_all_the_same(

@@ -4,96 +4,28 @@ Planners are stubs on this machine, made of the protocol's text alone; the sched
 """
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
 
 import pytest
-import yaml
+from tests.live.arena import CALL_SECONDS, Arena, Nodes, all_to, configuration
 from tests.live.planners import Context, Planner
 from tests.live.pods import manifest
 from tests.live.podsets import (
     SCHEDULE,
-    Running,
     World,
     member,
     members,
     plan,
-    planner_service,
-    running,
     trigger,
     world,
 )
+from tests.live.processes import Running, running
 
 from longshore.api.podset import SCHEDULER_NAME
 from longshore.dev import ControlPlane
-from longshore.dev.ports import Port
 from longshore.kube._pb import planner_pb2 as pb
 
 pytestmark = pytest.mark.control_plane
-
-CALL_SECONDS = 2.0
-Nodes = Callable[[pb.SchedulePlanRequest], Mapping[str, str]]
-
-
-class Arena:
-    """Two namespaces for planner services: `one` and `other`, each with an address on this machine."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self.plane = plane
-        self.names = {each: f"planner-{secrets.token_hex(4)}" for each in ("one", "other")}
-        self.ports = {each: Port() for each in self.names}
-
-    def arguments(self, fallback: str) -> dict[str, object]:
-        """Of the plugin. Whatever is the name of the Service, it is `svc` here."""
-        return {
-            "callTimeout": f"{CALL_SECONDS:g}s",
-            "plannerFallback": fallback,
-            "plannerNamespaces": list(self.names.values()),
-            "plannerAddresses": {
-                f"{name}/svc": f"127.0.0.1:{self.ports[each].number}" for each, name in self.names.items()
-            },
-        }
-
-    @asynccontextmanager
-    async def planner(self, each: str, answer: Nodes) -> AsyncIterator[Planner]:
-        """A stub that listens there, and answers at once."""
-
-        async def respond(message: bytes, context: Context) -> bytes:
-            nodes = answer(pb.SchedulePlanRequest.FromString(message))
-            return pb.SchedulePlanResponse(assignments=nodes).SerializeToString()
-
-        async with Planner(respond).running(port=self.ports[each].number) as stub:
-            yield stub
-
-    @asynccontextmanager
-    async def service(
-        self, here: World, each: str, label: str, value: str = "enabled"
-    ) -> AsyncIterator[None]:
-        place = World(self.plane, here.client, self.names[each], [])
-        await place.create(planner_service("svc", label, value))
-        # The scheduler hears of it by another watch than that of pods.
-        await asyncio.sleep(0.1)
-        try:
-            yield
-        finally:
-            await place.delete("Service", "svc")
-            await asyncio.sleep(0.1)
-
-
-def configuration(arena: Arena, fallback: str) -> str:
-    profile = {
-        "schedulerName": SCHEDULER_NAME,
-        "plugins": {
-            "multiPoint": {
-                "enabled": [{"name": "PodSetPlanner"}],
-                "disabled": [{"name": "DefaultPreemption"}],
-            }
-        },
-        "pluginConfig": [{"name": "PodSetPlanner", "args": arena.arguments(fallback)}],
-    }
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return yaml.safe_dump(head | {"profiles": [{"schedulerName": "longshore"}, profile]})
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +62,6 @@ async def here(arena: Arena, scheduler: Running, sets_namespace: str) -> AsyncIt
         yield made
 
 
-def all_to(node: str, *names: str) -> Nodes:
-    return lambda _request: dict.fromkeys(names, node)
-
-
 async def planner_of(here: World, podset: str) -> str:
     """Who is said to have made the plan."""
     found = here.plan(podset)
@@ -168,6 +96,25 @@ async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(here:
     await here.create(member("x-3", podset=own))
     await here.until_placed(4)
     assert here.placed["x-3"] == third
+
+
+async def test_a_service_that_loses_its_label_is_not_asked_any_more(here: World, arena: Arena) -> None:
+    first, second, _ = here.nodes
+    own = f"x-{here.namespace}"
+    async with (
+        arena.planner("one", all_to(first, "x-2")),
+        arena.planner("other", all_to(second, "x-1", "x-2")),
+        arena.service(here, "one", "default"),
+        arena.service(here, "other", own) as place,
+    ):
+        await here.create(trigger("x", podset=own, state=SCHEDULE), member("x-1", podset=own))
+        await here.until_placed(1)
+        await place.label("Service", "svc", f"planner.ciena.io/{own}", None)
+        # The watch of services is another than that of pods.
+        await asyncio.sleep(0.3)
+        await here.create(member("x-2", podset=own))
+        await here.until_placed(2)
+    assert here.placed == {"x-1": second, "x-2": first}
 
 
 async def test_a_service_whose_label_is_not_enabled_is_not_asked(here: World, arena: Arena) -> None:
@@ -230,6 +177,8 @@ async def test_a_planned_node_that_will_not_do_any_more_is_not_offered_to_the_pl
         await here.until_placed(1)
     assert here.placed == {"a": second}
     await here.until_plan_tells_the_truth()
+    await here.until(lambda: here.plan_condition("PlannedAgain")[0] == "True")
+    assert here.plan_condition("PlannerAnswered") == ("True", "")
     [heard] = stub.heard
     assert first not in pb.SchedulePlanRequest.FromString(heard.message).eligibleNodes
 
@@ -262,6 +211,8 @@ async def test_what_is_wrong_with_an_answer_is_mended_and_told(
     told = [event["note"] for event in await here.events("go") if event["reason"] == "PlannerFailed"]
     assert told
     assert all(f"planner {arena.names['one']}/svc" in note for note in told)
+    await here.until(lambda: here.plan_condition("PlannerAnswered")[0] == "False")
+    assert f"planner {arena.names['one']}/svc" in here.plan_condition("PlannerAnswered")[1]
 
 
 async def test_an_answer_that_overfills_a_node_is_followed_as_far_as_there_is_room(
@@ -294,25 +245,34 @@ async def test_of_two_planners_the_one_that_answers_is_followed(here: World, are
 
 
 async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(here: World, arena: Arena) -> None:
+    """Neither pods outside of sets nor another set, with a planner of its own or without."""
+
     async def sleep(message: bytes, context: Context) -> bytes:
         await asyncio.sleep(60)
         return b""
 
     stub = Planner(sleep)
+    other = f"y-{here.namespace}"
     async with (
         stub.running(port=arena.ports["one"].number),
-        arena.service(here, "one", "default"),
+        arena.service(here, "one", f"x-{here.namespace}"),
+        arena.planner("other", all_to(here.nodes[2], "y")),
+        arena.service(here, "other", other),
     ):
-        await here.create(trigger(), member("a"))
-        await here.until_held(1)
+        await here.create(trigger(podset=f"x-{here.namespace}"), member("a", podset=f"x-{here.namespace}"))
+        await here.create(trigger("y", podset=other), member("y", podset=other))
+        await here.create(trigger("z", podset="z"), member("z", podset="z"))
+        await here.until_held(3)
         await here.release()
         async with asyncio.timeout(5):
             while not stub.heard:
                 await asyncio.sleep(0.01)
         await here.create(manifest("web", scheduler=SCHEDULER_NAME))
-        await here.until_placed(1, within=1)
-        assert list(here.placed) == ["web"]
-        await here.until_placed(2, within=CALL_SECONDS + 3)
+        await asyncio.gather(here.release("y"), here.release("z"))
+        await here.until_placed(3, within=1)
+        assert sorted(here.placed) == ["web", "y", "z"]
+        assert here.placed["y"] == here.nodes[2]
+        await here.until_placed(4, within=CALL_SECONDS + 3)
     notes = [event["note"] for event in await here.events("go")]
     assert any(f"did not answer within {CALL_SECONDS:g} s" in note for note in notes)
 

@@ -9,12 +9,12 @@ import pytest
 from tests.live.podsets import (
     PLANNING,
     SCHEDULE,
-    Running,
     World,
     member,
     trigger,
     world,
 )
+from tests.live.processes import Running
 
 from longshore.api.podset import QUIET_TIME_LABEL
 from longshore.dev import ControlPlane

@@ -1,8 +1,9 @@
 """In which order pods are tried, and what is done when some are left over."""
 
 import pytest
-from tests.planning.worlds import World, by_name, reasons, room, three
+from tests.planning.worlds import World, by_name, never_late, picture, reasons, room, three
 
+from longshore.api import Change
 from longshore.planning import Plan, greedy
 from longshore.planning.problem import Objective
 from longshore.testing import PodBuilder, pod
@@ -90,6 +91,50 @@ def test_a_round_that_takes_too_long_is_given_up() -> None:
     """Looked at: as it begins, after the first round, and then before each pod of another one."""
     plan = greedy.plan(World(room("n1")).problem(*crowd()), clock=Ticking(0.1), budget=0.35)
     assert by_name(plan) == {"large": "n1"}
+
+
+def search(world: World, *pods: PodBuilder) -> greedy.Search:
+    return greedy.Search(world.problem(*pods), clock=never_late, budget=0.3)
+
+
+def test_between_rounds_nothing_of_the_plan_is_in_the_cluster() -> None:
+    world = World(room("n1"))
+    before = picture(world.cluster)
+    found = search(world, *crowd())
+    while not found.over:
+        found.round()
+        assert picture(world.cluster) == before
+    assert len(found.plan.assignments) == 4
+
+
+@pytest.mark.parametrize("kept", [{}, {"uid-default-small-0": "n1"}])
+def test_what_happens_to_nodes_between_rounds_is_seen_by_the_next(kept: dict[str, str]) -> None:
+    world = World(room("n1"))
+    found = greedy.Search(world.problem(*crowd(), kept=kept), clock=never_late, budget=0.3)
+    found.round()
+    assert not found.over
+    world.engine.receive(Change(None, room("n2", "8")), now=0.0)
+    found.round()
+    assert found.over
+    assert found.plan.complete
+
+
+def test_a_node_that_goes_between_rounds_is_not_planned_with_afterwards() -> None:
+    nodes = [room("n1"), room("n2")]
+    world = World(*nodes)
+    found = search(world, *crowd(), large("another"))
+    found.round()
+    best = len(found.plan.assignments)
+    world.engine.receive(Change(nodes[1], None), now=0.0)
+    while not found.over:
+        found.round()
+    # The best so far counts, though it will be found out that it does not hold.
+    assert len(found.plan.assignments) >= best
+
+
+def test_a_plan_is_asked_for_before_there_is_one() -> None:
+    with pytest.raises(ValueError, match="no round yet"):
+        _ = search(World(*three()), large("a")).plan
 
 
 def test_the_seconds_are_those_of_the_clock() -> None:

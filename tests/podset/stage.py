@@ -85,6 +85,11 @@ class Sets(Simulation):
                 assert self.entries(podset, effect.namespace)[effect.name] == effect.node
         super()._perform(request)
 
+    @property
+    def planned_anyhow(self) -> bool:
+        """Whether sets are planned even if there is no planner service."""
+        return (self._args or {}).get("plannerFallback") != "none"
+
     def add(self, *objects: ApiObject) -> None:
         self.create(*objects)
         self.after(0.0)

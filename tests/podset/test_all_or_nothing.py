@@ -12,7 +12,7 @@ from tests.podset.stage import WORKERS, Sets, address, member, plan_by_hand, pla
 from longshore.api.podset import PLANNING, SCHEDULE
 from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind
-from longshore.planning import Plan, Problem, greedy
+from longshore.planning import Problem, greedy
 from longshore.podset.texts import REASON_GATES, REASON_WAITING
 from longshore.sim import Faults
 from longshore.testing import pod
@@ -61,11 +61,12 @@ def test_it_is_planned_again_once_a_second_at_most_however_much_happens(
 ) -> None:
     plans = []
 
-    def plan(problem: Problem, *, clock: Callable[[], float], budget: float) -> Plan:
-        plans.append(problem)
-        return greedy.plan(problem, clock=clock, budget=budget)
+    class Counted(greedy.Search):
+        def __init__(self, problem: Problem, *, clock: Callable[[], float], budget: float) -> None:
+            plans.append(problem)
+            super().__init__(problem, clock=clock, budget=budget)
 
-    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(plan=plan))
+    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(Search=Counted))
     sets = Sets(*WORKERS, WHOLE, *SEVEN)
     sets.after(5.0)
     before = len(plans)
@@ -92,6 +93,67 @@ def test_a_set_that_did_not_fit_goes_when_it_does(helper: str) -> None:
     nodes = {name: node for name, node in sets.nodes().items() if name != "filler"}
     assert all(nodes.values())
     assert sets.entries() == nodes
+
+
+def test_a_set_that_did_not_fit_goes_when_its_own_pod_can_go_elsewhere() -> None:
+    """Only a change of the pod itself: nothing else happens in the cluster."""
+    sets = Sets(*WORKERS, worker("reserved").taint("team"), WHOLE, *SEVEN)
+    sets.after(60.0)
+    assert sets.asked_for(Bind) == []
+    before = sets.pod("p3")
+    sets.add(
+        replace(before, spec=replace(before.spec, tolerations=member("x").tolerate("team").spec.tolerations))
+    )
+    sets.after(3.0)
+    assert sets.node_of("p3") == "reserved"
+    assert all(sets.nodes().values())
+
+
+def test_a_set_that_did_not_fit_is_not_planned_again_for_what_nobody_judges_it_by() -> None:
+    sets = Sets(*WORKERS, WHOLE, *SEVEN)
+    sets.after(60.0)
+    before = sets.pod("p3")
+    sets.add(replace(before, metadata=replace(before.metadata, annotations={"seen": "yes"})))
+    assert sets.engine.deadline is None
+
+
+class Slow:
+    """A stopwatch by which every look costs a tenth of a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.1
+        return self.now
+
+
+def test_a_larger_budget_gives_a_set_that_did_not_fit_another_chance() -> None:
+    sets = Sets(worker("n1", cpu="4"), worker("n2", cpu="4"), WHOLE)
+    sets.engine.stopwatch = Slow()
+    # By scores the first two get a node each, and none is left for the last: they have to be packed.
+    sets.create(*(member(name, cpu="2").priority(1) for name in "ab"), member("c", cpu="4"))
+    sets.after(60.0)
+    assert sets.asked_for(Bind) == []
+    old = sets.trigger()
+    sets.add(replace(old, spec=replace(old.spec, budget="10s")))
+    sets.after(3.0)
+    assert sets.entries() == sets.nodes()
+    assert all(sets.nodes().values())
+
+
+def test_a_set_that_is_to_go_as_a_whole_after_all_is_planned_anew_when_its_planner_has_answered() -> None:
+    """The answer leaves one out, which would do if the set did not go as a whole."""
+    sets = Sets(*WORKERS, planner(), trigger(), *SEVEN, plan_time=5.0)
+    sets.start_planner(address(), lambda _request: {f"p{n}": f"n{n % 3 + 1}" for n in range(6)})
+    sets.release()
+    sets.after(1.0)
+    old = sets.trigger()
+    sets.add(replace(old, spec=replace(old.spec, all_or_nothing=True)))
+    sets.after(30.0)
+    assert sets.asked_for(Bind) == []
+    assert sets.engine.waiting_pods() == {}
+    assert sets.condition("p0")[0] == REASON_UNSCHEDULABLE
 
 
 def test_a_set_that_no_longer_needs_to_go_as_a_whole_goes_as_far_as_it_fits() -> None:

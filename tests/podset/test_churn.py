@@ -203,7 +203,12 @@ def test_after_some_rest_plans_tell_the_truth_and_nobody_is_stranded(
     for podset in SETS:
         nodes = {name: each.spec.node_name for name, each in living(sets, podset).items()}
         assert all(nodes.values())
-        assert sets.entries(podset) == nodes
+        entries = sets.entries(podset)
+        if sets.planned_anyhow:
+            assert entries == nodes
+        else:
+            # Those that went while there was no planner have none.
+            assert entries.items() <= nodes.items()
     assert sets.node_of("outside")
     sets.after(600.0)
     assert sets.engine.deadline is None

@@ -2,10 +2,11 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+from tests.podset.stage import EPOCH, WORKERS, Sets, member, trigger, worker
 
 from longshore.api.podset import PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.framework.effects import Bind, Evict
+from longshore.podset.conditions import timestamp
 from longshore.podset.texts import REASON_WAITING
 from longshore.sim import Faults
 from longshore.testing import pod
@@ -72,8 +73,21 @@ def test_the_set_of_a_pod_is_told_anew_when_its_trigger_comes() -> None:
     sets = Sets(*WORKERS, member("a"))
     sets.after(5.0)
     sets.add(trigger(quiet="90s"))
-    assert "fires 90s after the last pod of the set was created" in sets.condition("a")[1]
+    # The trigger is younger than the pod.
+    told = f"until the quiet time of 90s is over, not before {timestamp(EPOCH + 95.0)}"
+    assert told in sets.condition("a")[1]
     assert sets.reasons_told("a") == [REASON_WAITING, REASON_WAITING]
+
+
+def test_a_pod_that_joins_is_told_until_when_and_the_others_are_not_told_again() -> None:
+    sets = Sets(*WORKERS, trigger(quiet="90s"), member("a"))
+    sets.after(30.0)
+    sets.add(member("b"))
+    sets.after(5.0)
+    assert f"not before {timestamp(EPOCH + 90.0)} (see" in sets.condition("a")[1]
+    assert f"not before {timestamp(EPOCH + 120.0)} (see" in sets.condition("b")[1]
+    assert sets.trigger().status.fire_at == timestamp(EPOCH + 120.0)
+    assert sets.reasons_told("a") == [REASON_WAITING]
 
 
 def test_a_quiet_time_that_is_none_is_not_promised() -> None:

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
+from longshore.api import Pod
 from longshore.api.podset import PLANNING, SCHEDULE
 from longshore.framework.effects import Bind, CreateObject
 from longshore.podset.setplan import AWAITED
@@ -175,6 +176,48 @@ def test_entries_for_pods_to_come_outlive_a_restart_and_others_do_not() -> None:
     sets.start_again()
     sets.after(5.0)
     assert sets.plan() is None
+
+
+def left_by_pallet(age: float, *pods: Pod, state: str = SCHEDULE) -> Sets:
+    """A plan that we have not written, with entries whose pods went, found so long after it was made."""
+    sets = Sets(*WORKERS)
+    for thing in (trigger(state=state), *pods, plan_by_hand({"a": "n1", "b": "n2", "gone": "n3"})):
+        sets.cluster.put(thing)
+    sets.after(age)
+    sets.start_again()
+    sets.after(10.0)
+    return sets
+
+
+def test_entries_that_pallet_has_left_behind_go() -> None:
+    sets = left_by_pallet(3600.0, member("a").on("n1"), member("b").on("n2"))
+    assert sets.entries() == {"a": "n1", "b": "n2"}
+
+
+def test_entries_that_pallet_has_left_behind_go_with_the_set_being_held_and_with_pods_to_be_planned() -> None:
+    held = left_by_pallet(3600.0, member("a").on("n1"), state=PLANNING)
+    assert held.entries() == {"a": "n1"}
+    joined = left_by_pallet(3600.0, member("a").on("n1"), member("c"))
+    assert joined.entries() == joined.nodes()
+
+
+def test_a_plan_that_pallet_has_left_behind_goes() -> None:
+    assert left_by_pallet(3600.0).plan() is None
+
+
+def test_entries_by_hand_for_pods_to_come_are_not_taken_for_left_behind() -> None:
+    """The plan is young, or the set is held and none of its pods is bound."""
+    young = left_by_pallet(300.0, member("a").on("n1"))
+    assert young.entries() == {"a": "n1", "b": "n2", "gone": "n3"}
+    held = left_by_pallet(3600.0, state=PLANNING)
+    held.add(member("a"))
+    held.after(10.0)
+    held.release()
+    held.after(3600.0)
+    held.start_again()
+    held.after(10.0)
+    assert held.nodes() == {"a": "n1"}
+    assert held.entries() == {"a": "n1", "b": "n2", "gone": "n3"}
 
 
 def test_an_entry_for_a_pod_to_come_that_was_added_while_nobody_ran_is_kept() -> None:

@@ -86,6 +86,23 @@ def test_what_was_known_about_a_plan_outlives_a_restart() -> None:
     assert sets.stored_plan().status == before
 
 
+def test_that_it_was_planned_again_is_remembered_after_a_restart() -> None:
+    sets = Sets(*WORKERS, plan_by_hand({"a": "n1", "b": "gone"}), trigger(state=SCHEDULE), member("b"))
+    sets.after(5.0)
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith(
+        "1 times, the last because gone "
+    )
+    sets.start_again()
+    sets.add(member("c"))
+    sets.after(5.0)
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith(
+        "1 times, the last because gone "
+    )
+    sets.add(worker("n1").unschedulable(), member("a"))
+    sets.after(5.0)
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith("2 times, the last because n1 ")
+
+
 def test_the_time_of_a_condition_is_that_of_its_last_change() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"))
     sets.after(10.0)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from longshore.api import Service
 from longshore.api.podset import PACK, PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind, CreateObject
-from longshore.planning import Assignment, Plan, Problem
+from longshore.planning import Problem, greedy
 from longshore.testing import PodBuilder, pod
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -172,16 +173,17 @@ def test_the_budget_is_that_of_the_trigger(
 ) -> None:
     budgets = []
 
-    def plan(problem: Problem, *, clock: Callable[[], float], budget: float) -> Plan:
-        budgets.append(budget)
-        return Plan(tuple(Assignment(i.pod.key, i.pod.metadata.uid, "n1") for i in problem.pods))
+    class Search(greedy.Search):
+        def __init__(self, problem: Problem, *, clock: Callable[[], float], budget: float) -> None:
+            budgets.append(budget)
+            super().__init__(problem, clock=clock, budget=budget)
 
-    monkeypatch.setattr("longshore.podset.asking.greedy.plan", plan)
+    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(Search=Search))
     sets = Sets(*WORKERS, trigger(budget=said), member("a"))
     sets.release()
     sets.after(1.0)
     assert budgets == [seconds]
-    assert sets.nodes() == {"a": "n1"}
+    assert sets.node_of("a")
 
 
 @pytest.mark.parametrize("planners", [(), (planner(),)])

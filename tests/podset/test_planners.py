@@ -196,7 +196,9 @@ def test_of_two_planners_of_which_one_fails_the_other_is_obeyed_and_the_failure_
     sets.release()
     sets.after(3.0)
     assert set(sets.nodes().values()) == {"n3"}
-    assert "out of order" in conditions(sets.stored_plan())["PlannerAnswered"].message
+    answered = conditions(sets.stored_plan())["PlannerAnswered"]
+    assert "out of order" in answered.message
+    assert answered.reason == "AnotherAnswered"
 
 
 TROUBLES: dict[str, tuple[Planner | None, str]] = {
@@ -349,12 +351,76 @@ def test_without_fallback_what_the_planner_leaves_out_is_left_pending() -> None:
     assert "planner planner-system/planner: no valid node for default/a" in sets.condition("a")[1]
 
 
-def test_without_fallback_and_without_planners_the_plan_is_made_here() -> None:
-    sets = Sets(*WORKERS, trigger(), *TWO, args=NO_FALLBACK)
+def test_without_fallback_and_without_planners_pods_are_scheduled_one_by_one_and_it_is_told() -> None:
+    """As Pallet has it."""
+    sets = Sets(*WORKERS, trigger(), *TWO, member("big", cpu="16"), args=NO_FALLBACK, strict=False)
+    sets.after(5.0)
+    assert sets.asked_for(Bind) == []
     sets.release()
-    sets.after(1.0)
-    assert sets.entries() == sets.nodes()
+    sets.after(5.0)
+    assert sets.node_of("a")
+    assert sets.node_of("b")
+    assert sets.plan_writes() == []
+    assert sets.reasons_told("go") == ["NoPlanner"]
+    assert sets.condition("big")[0] == "Unschedulable"
+    sets.add(worker("huge", cpu="32"), member("late"))
+    sets.start_again()
+    sets.after(10.0)
     assert all(sets.nodes().values())
+    assert sets.plan() is None
+
+
+def test_without_fallback_a_pod_without_a_node_is_planned_when_a_planner_comes() -> None:
+    sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a", cpu="16"), args=NO_FALLBACK)
+    sets.start_planner(address(), all_on("huge", "a"))
+    sets.after(5.0)
+    sets.add(planner())
+    sets.add(worker("huge", cpu="32"))
+    sets.after(15.0)
+    assert sets.entries() == sets.nodes() == {"a": "huge"}
+
+
+def test_without_fallback_and_without_planners_a_set_that_goes_only_as_a_whole_waits() -> None:
+    whole = trigger(state=SCHEDULE, all_or_nothing=True)
+    sets = Sets(*WORKERS, whole, *TWO, args=NO_FALLBACK, planners={address(): all_on("n3")})
+    sets.after(30.0)
+    assert sets.asked_for(Bind) == []
+    assert sets.condition("a")[0] == REASON_PLANNER
+    sets.add(planner())
+    sets.after(2.0)
+    assert sets.entries() == sets.nodes() == {"a": "n3", "b": "n3"}
+
+
+def test_without_fallback_and_without_planners_what_is_stored_is_obeyed() -> None:
+    sets = Sets(*WORKERS, plan_by_hand({"a": "n3"}), trigger(), *TWO, args=NO_FALLBACK, strict=False)
+    sets.release()
+    sets.after(5.0)
+    assert sets.node_of("a") == "n3"
+    assert sets.node_of("b")
+    assert sets.entries() == {"a": "n3"}
+
+
+def test_several_planners_that_hang_are_waited_for_at_the_same_time() -> None:
+    hanging = [planner(f"slow-{number}") for number in range(4)]
+    planners = {address(f"slow-{number}"): all_on("n3") for number in range(4)}
+    sets = Sets(*WORKERS, *hanging, trigger(), *TWO, planners=planners, plan_time=3600.0)
+    sets.release()
+    sets.after(16.0)
+    assert all(sets.nodes().values())
+    assert len(sets.requests()) == 4
+
+
+def test_how_planners_have_answered_is_told_in_a_word() -> None:
+    reasons = {}
+    for fallback in ("built-in", "none"):
+        planners = {address(): all_on("n3", "b")}
+        sets = Sets(
+            *WORKERS, planner(), trigger(), *TWO, args={"plannerFallback": fallback}, planners=planners
+        )
+        sets.release()
+        sets.after(5.0)
+        reasons[fallback] = conditions(sets.stored_plan())["PlannerAnswered"].reason
+    assert reasons == {"built-in": "FellBack", "none": "NobodyStandsIn"}
 
 
 def test_a_held_set_does_not_ask_its_planner_any_more() -> None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.podset.stage import member, plan_by_hand
 
 from longshore.api import Change, Pod
-from longshore.api.podset import SCHEDULER_NAME, SchedulePlan
+from longshore.api.podset import SCHEDULER_NAME, PlanEntry, SchedulePlan, SchedulePlanSpec
 from longshore.framework.effects import CreateObject, DeleteObject, PatchObject, Succeeded
 from longshore.podset.setplan import AWAITED, DIGEST, GATE, SetPlan, annotations, awaited_pods
 from longshore.podset.sets import PodSet, Sets
@@ -110,6 +110,12 @@ def test_a_refused_node_is_no_entry_any_more() -> None:
     plan.refused["uid-default-a"] = {"n1"}
     assert plan.entry(member("a")) is None
     assert plan.entry(member("a").uid("second")) == "n1"
+
+
+def test_of_several_entries_of_one_pod_the_first_counts() -> None:
+    entries = (PlanEntry("a", "n1"), PlanEntry("b", "n2"), PlanEntry("a", "n3"))
+    twice = replace(plan_by_hand({}), spec=SchedulePlanSpec(entries))
+    assert list(known(member("a"), plan=twice).entries.items()) == [("a", "n1"), ("b", "n2")]
 
 
 def test_pods_of_other_schedulers_and_with_other_gates_are_not_ours() -> None:

@@ -144,3 +144,26 @@ def test_a_trigger_without_the_label_of_a_set_is_left_alone() -> None:
     sets = Sets(*WORKERS, replace(bare, metadata=replace(bare.metadata, labels={})))
     sets.after(60.0)
     assert sets.asked == []
+
+
+def test_pods_of_other_schedulers_are_not_held() -> None:
+    sets = Sets(*WORKERS, trigger(), *TWO, member("theirs").scheduler("another"))
+    sets.after(2.0)
+    assert sets.trigger().status.held == 2
+
+
+@pytest.mark.parametrize("name", ["default", "pod-set", "quiet-time"])
+def test_a_set_whose_name_means_something_else_as_a_label_is_told_so(name: str) -> None:
+    sets = Sets(*WORKERS, trigger(podset=name), trigger("second", podset=name))
+    sets.after(5.0)
+    usable = conditions(sets.trigger())["PodSetNameUsable"]
+    assert (usable.status, usable.reason) == ("False", "ReservedName")
+    assert f"planner.ciena.io/{name}" in usable.message
+    assert sets.reasons_told("go") == ["ReservedName"]
+    assert sets.reasons_told("second") == ["Ignored", "ReservedName"]
+
+
+def test_any_other_name_of_a_set_is_not_talked_about() -> None:
+    sets = Sets(*WORKERS, trigger())
+    sets.after(5.0)
+    assert "PodSetNameUsable" not in conditions(sets.trigger())

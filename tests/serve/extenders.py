@@ -49,6 +49,7 @@ def make(
     *agents: str,
     environ: Mapping[str, str] | None = None,
     arguments: Arguments | None = None,
+    fine_scores: bool = False,
     cached: bool = True,
     hindrance: str = "",
 ) -> Made:
@@ -59,6 +60,7 @@ def make(
         choose(agents, tell=lambda *problem: told.append(problem)),
         environ=environ or {},
         arguments=arguments,
+        fine_scores=fine_scores,
         tell=lambda *problem: told.append(problem),
     )
     read_load(served.engine.cluster)

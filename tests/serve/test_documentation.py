@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 
 from prometheus_client import Metric
+from tests.podset.stage import podset_engine
 
 from longshore.cluster import ClusterState
 from longshore.engine import Engine
 from longshore.live.vitals import Mirror
-from longshore.serve import Metrics, extendermetrics, registry_of
+from longshore.serve import Metrics, extendermetrics, plannermetrics, registry_of
 
 TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 _ROW = re.compile(
@@ -30,9 +31,10 @@ def described(family: Metric) -> tuple[str, str, tuple[str, ...]]:
 
 
 def test_the_tables_and_the_registries_agree() -> None:
-    scheduler = registry_of(Metrics(Engine()), _Process())
+    scheduler = registry_of(Metrics(podset_engine()), _Process())
     extender = extendermetrics.registry_of(extendermetrics.Traffic(), ClusterState())
-    families = [*scheduler.collect(), *extender.collect()]
+    planner = plannermetrics.registry_of(plannermetrics.Requests(), lambda: _Process.mirrors)
+    families = [*scheduler.collect(), *extender.collect(), *planner.collect()]
     there = {described(family) for family in families if not family.name.startswith("process_")}
     listed = [
         (name, kind, tuple(labels.replace(",", " ").split())) for name, kind, labels, _ in _ROW.findall(TEXT)

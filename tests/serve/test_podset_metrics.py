@@ -1,8 +1,24 @@
 """What the metrics say about pod sets, after things have happened to them."""
 
-from tests.podset.stage import WORKERS, Sets, member, trigger
+from collections.abc import Mapping
 
-from longshore.api.podset import SCHEDULE
+import pytest
+from tests.podset.stage import (
+    WORKERS,
+    Planner,
+    Sets,
+    address,
+    member,
+    plan_by_hand,
+    planner,
+    podset_engine,
+    trigger,
+)
+
+from longshore.api.planner import PlanRequest
+from longshore.api.podset import PLANNING, SCHEDULE
+from longshore.engine import Engine
+from longshore.podset.triggers import TriggerController
 from longshore.serve import Metrics, registry_of
 
 
@@ -49,3 +65,72 @@ def test_a_scheduler_without_sets_counts_none() -> None:
     sets = Watched(*WORKERS).watch()
     assert sets.value("longshore_podset_held_pods") == 0
     assert sets.value("longshore_podset_sets", state="released") == 0
+
+
+def test_a_plan_made_again_is_counted_whatever_number_of_pods_it_is_about() -> None:
+    by_hand = plan_by_hand({"a": "gone", "b": "gone"})
+    sets = Watched(*WORKERS, trigger(), by_hand, member("a"), member("b")).watch()
+    assert sets.value("longshore_podset_plans_again_total") == 0
+    sets.release()
+    sets.after(5.0)
+    assert sets.entries() == sets.nodes()
+    assert sets.value("longshore_podset_plans_again_total") == 1
+
+
+def breaks(_request: PlanRequest) -> Mapping[str, str]:
+    raise RuntimeError("out of order")
+
+
+def leaves_out(_request: PlanRequest) -> Mapping[str, str]:
+    return {}
+
+
+@pytest.mark.parametrize(("answer", "failure"), [(breaks, "no-answer"), (leaves_out, "incomplete")])
+def test_a_planner_service_that_fails_is_counted_by_its_name(answer: Planner, failure: str) -> None:
+    sets = Watched(*WORKERS, planner(), trigger(), member("a"), planners={address(): answer}).watch()
+    sets.release()
+    sets.after(1.0)
+    labels = {"planner": "planner-system/planner", "failure": failure}
+    assert sets.value("longshore_podset_planner_failures_total", **labels) == 1
+
+
+def fired(sets: Watched) -> tuple[float | None, ...]:
+    """By hand, and by quiet time."""
+    return tuple(sets.value("longshore_podset_triggers_fired_total", by=by) for by in ("hand", "quiet-time"))
+
+
+def test_a_trigger_that_fires_is_counted_by_what_made_it_fire() -> None:
+    sets = Watched(*WORKERS, trigger(quiet="10s"), member("a")).watch()
+    sets.after(5.0)
+    assert fired(sets) == (0, 0)
+    sets.after(10.0)
+    assert fired(sets) == (0, 1)
+    sets.set_state(PLANNING)
+    sets.after(5.0)
+    sets.release()
+    sets.after(5.0)
+    assert fired(sets) == (1, 1)
+
+
+def test_a_trigger_that_has_fired_is_not_counted_again_by_who_takes_over() -> None:
+    sets = Watched(*WORKERS, trigger(quiet="1s"), member("a")).watch()
+    sets.after(5.0)
+    assert fired(sets) == (0, 1)
+    sets.start_again()
+    sets.watch()
+    sets.after(5.0)
+    assert fired(sets) == (0, 0)
+
+
+def families(engine: Engine) -> set[str]:
+    found = registry_of(Metrics(engine)).collect()
+    return {family.name for family in found if family.name.startswith("longshore_podset_")}
+
+
+def test_who_only_fires_triggers_says_nothing_about_sets_and_plans() -> None:
+    assert families(Engine(controllers=[TriggerController])) == {"longshore_podset_triggers_fired"}
+
+
+def test_who_holds_no_sets_says_nothing_about_them() -> None:
+    assert families(Engine()) == set()
+    assert "longshore_podset_held_pods" in families(podset_engine())

@@ -33,6 +33,10 @@ _WATCH_SECONDS = (300, 600)
 _SHORT_WATCH = 1.0
 
 
+class KindGone(Exception):
+    """The API server does not know the kind."""
+
+
 class Reflector(Generic[T]):
     """Mirrors a resource into `store` and calls `on_change` for every difference.
 
@@ -76,6 +80,9 @@ class Reflector(Generic[T]):
         # The version up to which the store is complete; empty when it has to be fetched as a whole.
         self._version = ""
         self._heard = False
+        # For kinds that may not be there: `run` raises KindGone, where else it would try again for ever. What
+        # is in the store stays: the deletion of a kind is told as that of its objects, before.
+        self.ends_with_its_kind = False
 
     async def run(self) -> None:
         """Mirror until cancelled. Whatever the server or the network does is waited out."""
@@ -88,6 +95,9 @@ class Reflector(Generic[T]):
                     continue  # A watch that the server ends cleanly is normal: go on at once.
                 reason, wait = "the watch ended as soon as it began", self._backoff.wait()
             except ApiError as error:
+                if error.status == 404 and self.ends_with_its_kind:
+                    self._version = ""
+                    raise KindGone(str(error)) from error
                 reason, wait = str(error), self._after_refusal(error)
             except (ConnectionFailed, Undecodable) as error:
                 reason, wait = str(error), self._backoff.wait()

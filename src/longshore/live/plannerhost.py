@@ -5,7 +5,7 @@ Stateless: every answer is made from what the watch told. So any number of them 
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import structlog
@@ -18,8 +18,10 @@ from longshore.engine.events import Event
 from longshore.kube.client import Client
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS, Resource
+from longshore.live.heartbeat import Heartbeat
 from longshore.live.kinds import NOT_ENDED, OTHERS
-from longshore.planning import greedy
+from longshore.live.vitals import Mirror, mirrors_of
+from longshore.planning import Plan, greedy
 from longshore.planning.problem import Problem
 
 log = structlog.get_logger()
@@ -29,10 +31,15 @@ _BUDGET = 0.3
 
 
 class PlannerHost:
-    """`engine` decides with its first profile; it is never asked to bind."""
+    """`engine` decides with its first profile; it is never asked to bind. `on_plan` hears of every plan."""
 
-    def __init__(self, engine: Engine, client: Client) -> None:
+    def __init__(
+        self, engine: Engine, client: Client, *, on_plan: Callable[[Plan], None] = lambda _plan: None
+    ) -> None:
         self._engine = engine
+        self._on_plan = on_plan
+        self._heart = Heartbeat()
+        self._stopping = False
         self._ready = asyncio.Event()
         self._pods = self._mirror(client, PODS, field_selector=NOT_ENDED)
         others = [self._mirror(client, each) for each in (NODES, *OTHERS)]
@@ -52,11 +59,39 @@ class PlannerHost:
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
-        await asyncio.gather(*(each.run() for each in self._reflectors))
+        async with self._heart.beating():
+            await asyncio.gather(*(each.run() for each in self._reflectors))
 
     async def ready(self) -> None:
         """All that there is is known."""
         await self._ready.wait()
+
+    def stop(self) -> None:
+        """Say that no more plans are to be asked for."""
+        self._stopping = True
+
+    # What can be known about it from any thread.
+
+    @property
+    def mirrors(self) -> Iterator[Mirror]:
+        return mirrors_of(self._reflectors)
+
+    @property
+    def live_checks(self) -> Mapping[str, Callable[[], str]]:
+        """Those that fail when only a restart can help. Each tells what is wrong, or nothing."""
+        return {"loop": self._heart.silence}
+
+    @property
+    def ready_checks(self) -> Mapping[str, Callable[[], str]]:
+        """Those that fail while it cannot plan."""
+        return {"sched-handler-sync": self._behind, "shutdown": self._ending}
+
+    def _behind(self) -> str:
+        missing = ", ".join(mirror.name for mirror in self.mirrors if not mirror.is_synced)
+        return f"not all objects are known yet: {missing}" if missing else ""
+
+    def _ending(self) -> str:
+        return "stopping" if self._stopping else ""
 
     async def build(self, request: PlanRequest) -> Mapping[str, str]:
         """Where each pod of the set is, or is to go; who fits nowhere is left out."""
@@ -80,6 +115,7 @@ class PlannerHost:
             eligible=eligible,
         )
         plan = greedy.plan(problem, clock=time.monotonic, budget=_BUDGET)
+        self._on_plan(plan)
         log.info(
             "planned",
             namespace=request.namespace,

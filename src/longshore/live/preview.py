@@ -16,7 +16,7 @@ from longshore.cluster import PodInfo
 from longshore.engine import Engine
 from longshore.engine.decision import Chooser
 from longshore.errors import UserError
-from longshore.framework.configuration import ProfileConfiguration, default_configuration
+from longshore.framework.configuration import default_configuration
 from longshore.framework.registry import load_plugins
 from longshore.framework.setup import Setup, enable, set_up
 from longshore.kube.client import Client
@@ -27,8 +27,8 @@ from longshore.live.snapshot import Snapshot, joined, take_all
 from longshore.planning import LeftOut, Objective, Plan, Problem, greedy
 from longshore.podset.arguments import NAME, planner_settings
 from longshore.podset.planners import planners_of
-from longshore.podset.profile import podset_profile
-from longshore.podset.setplan import GATE
+from longshore.podset.profile import podset_profile, without_planner
+from longshore.podset.setplan import GATE, entries_of
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.texts import GATED, why_held
 
@@ -93,7 +93,7 @@ def planner_setup(config: str | None = None, *, plugins: Sequence[str] = ()) -> 
         setup = set_up(config, plugins=plugins)
         if all(each.scheduler_name != SCHEDULER_NAME for each in setup.configuration.profiles):
             raise UserError(f"{config} has no profile for the pods of sets: schedulerName {SCHEDULER_NAME}")
-    profiles = tuple(map(_without_planner, setup.configuration.profiles))
+    profiles = tuple(map(without_planner, setup.configuration.profiles))
     return Setup(replace(setup.configuration, profiles=profiles), setup.plugins, setup.warnings)
 
 
@@ -201,7 +201,7 @@ def _nominate_others(chooser: Chooser, sets: Sets, seen: PodSet) -> None:
 
 
 def _entries(podset: PodSet) -> dict[str, str]:
-    return {entry.pod: entry.node for entry in podset.plan.spec.plan} if podset.plan else {}
+    return entries_of(podset.plan) if podset.plan else {}
 
 
 def _not_asked(setup: Setup, chooser: Chooser, podset: str) -> Iterator[str]:
@@ -213,11 +213,3 @@ def _not_asked(setup: Setup, chooser: Chooser, podset: str) -> Iterator[str]:
         yield f"the planner of the set, Service {names}, was not asked: this is what the built-in one plans"
     if setup.configuration.extenders:
         yield "extenders have a say as well, and were not asked"
-
-
-def _without_planner(profile: ProfileConfiguration) -> ProfileConfiguration:
-    points = {
-        point: tuple(plugin for plugin in enabled if plugin.name != NAME)
-        for point, enabled in profile.points.items()
-    }
-    return replace(profile, points=points)

@@ -2,15 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Any
 
+from longshore.kube.reflector import Reflector
 from longshore.live.driver import Driver
-
-_BEAT_SECONDS = 1.0
-# Without a turn for so long, the event loop is as good as dead.
-_DEAF_SECONDS = 20.0
+from longshore.live.heartbeat import Heartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +20,11 @@ class Mirror:
     is_synced: bool
     size: int
     lists: int
+
+
+def mirrors_of(reflectors: Iterable[Reflector[Any]]) -> Iterator[Mirror]:
+    for each in reflectors:
+        yield Mirror(str(each.resource), each.synced.is_set(), len(each.store), each.lists)
 
 
 class Vitals:
@@ -36,23 +40,12 @@ class Vitals:
         self.lease_name = lease_name
         self._driver = driver
         self._stop = stop
-        self._clock = clock
-        self._last_beat = clock()
+        self._heart = Heartbeat(clock)
         self._has_led = False
 
-    @asynccontextmanager
-    async def beating(self) -> AsyncIterator[None]:
+    def beating(self) -> AbstractAsyncContextManager[None]:
         """Note every second that the event loop still has its turns."""
-        heart = asyncio.create_task(self._beat())
-        try:
-            yield
-        finally:
-            heart.cancel()
-
-    async def _beat(self) -> None:
-        while True:
-            self._last_beat = self._clock()
-            await asyncio.sleep(_BEAT_SECONDS)
+        return self._heart.beating()
 
     @property
     def leads(self) -> bool:
@@ -68,15 +61,12 @@ class Vitals:
 
     @property
     def mirrors(self) -> Iterator[Mirror]:
-        for reflector in self._driver.reflectors:
-            yield Mirror(
-                str(reflector.resource), reflector.synced.is_set(), len(reflector.store), reflector.lists
-            )
+        return mirrors_of(self._driver.reflectors)
 
     @property
     def live(self) -> Mapping[str, Callable[[], str]]:
         """Checks that fail when only a restart can help. Each tells what is wrong, or nothing."""
-        checks: dict[str, Callable[[], str]] = {"loop": self._deaf}
+        checks: dict[str, Callable[[], str]] = {"loop": self._heart.silence}
         if self.lease_name:
             checks["leaderElection"] = self._overdue
         return checks
@@ -85,10 +75,6 @@ class Vitals:
     def ready(self) -> Mapping[str, Callable[[], str]]:
         """Checks that fail while it cannot schedule. One without the lease is ready to take over."""
         return {"sched-handler-sync": self._behind, "shutdown": self._ending}
-
-    def _deaf(self) -> str:
-        silence = self._clock() - self._last_beat
-        return f"the event loop has had no turn for {silence:.0f} s" if silence > _DEAF_SECONDS else ""
 
     def _overdue(self) -> str:
         leads = self.leads

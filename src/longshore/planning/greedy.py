@@ -6,11 +6,12 @@ priority, then of the next, and then the cheapest.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from longshore.cluster import ClusterState
 from longshore.planning.appraisal import Appraisal
 from longshore.planning.ordering import Group, ordered, with_first
 from longshore.planning.plan import Assignment, LeftOut, Plan
@@ -25,17 +26,161 @@ def plan(problem: Problem, *, clock: Callable[[], float], budget: float = 0.3) -
     Pods that are kept come first, whatever their priority. Nothing of all this is left in the cluster
     afterwards, nor if it fails. Raises ValueError for a pod that is bound or assumed already.
     """
-    began = clock()
-    members = members_of(problem)
-    appraisal = Appraisal(problem)
+    search = Search(problem, clock=clock, budget=budget)
+    while not search.over:
+        search.round()
+    return search.plan
 
-    def late() -> bool:
-        return clock() - began >= budget
 
-    with Rehearsal(problem.chooser) as rehearsal:
-        rest = _keep(problem, rehearsal, members)
-        best = _Search(problem, rehearsal, rest, appraisal).best(late)
-    return appraisal.plan(best.assignments, best.left_out, best.cost, seconds=clock() - began)
+class _Draft(msgspec.Struct, frozen=True):
+    """What a round came to. `placed`: how many pods have a node, from the highest priority down."""
+
+    placed: tuple[int, ...]
+    cost: float
+    assignments: tuple[Assignment, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+class _Try(NamedTuple):
+    groups: list[Group]
+    tightly: bool
+
+
+class _OutOfTime(Exception):
+    pass
+
+
+class Search:
+    """Rounds of placing the whole set, each in another order or another way.
+
+    A round leaves the cluster as it was. Others may change it between two rounds, as long as the pods of the
+    problem stay without a node; what is found then is as good as any plan that is carried out a moment later.
+    """
+
+    def __init__(self, problem: Problem, *, clock: Callable[[], float], budget: float) -> None:
+        # Another round cannot help, or there is no time for it.
+        self.over = False
+        # What the rounds took, without the time between them.
+        self.seconds = 0.0
+        self._problem = problem
+        self._clock = clock
+        self._budget = budget
+        self._scene: _Scene | None = None
+        self._tries: Generator[_Try, list[Member], None] | None = None
+        self._next: _Try | None = None
+        self._best: _Draft | None = None
+
+    def round(self) -> None:
+        """The first one is finished, however long it takes; another is given up when the time is over."""
+        began, spent = self._clock(), self.seconds
+
+        def late() -> bool:
+            return self._next is not None and spent + self._clock() - began >= self._budget
+
+        try:
+            left = self._round(late)
+        except _OutOfTime:
+            left = None
+        self.seconds = spent + self._clock() - began
+        self.over = not left or self.seconds >= self._budget or not self._is_another(left)
+
+    @property
+    def plan(self) -> Plan:
+        """The best of the rounds so far."""
+        best, scene = self._best, self._scene
+        if best is None or scene is None:
+            raise ValueError("there has been no round yet")
+        return scene.appraisal.plan(best.assignments, best.left_out, best.cost, seconds=self.seconds)
+
+    def _round(self, late: Callable[[], bool]) -> list[Member]:
+        """Place the pods and take them away again; those that were left over."""
+        if self._scene is None or self._scene.is_outdated:
+            self._scene = _Scene(self._problem)
+        scene = self._scene
+        with Rehearsal(self._problem.chooser) as rehearsal:
+            rest = _keep(self._problem, rehearsal, scene.members)
+            packs = self._problem.objective == "Pack"
+            this = self._next or _Try(ordered(rehearsal, rest), packs)
+            way = scene.way(rest, tightly=this.tightly)
+            way.begin()
+
+            def place(member: Member) -> bool:
+                if late():
+                    raise _OutOfTime
+                row = rehearsal.place(member, way.pick)
+                if row is None:
+                    return False
+                way.placed(member.info, row)
+                return True
+
+            left = in_turn(_in_order(rest, this.groups), place)
+            self._judge(scene, rehearsal, left)
+        scene.is_left()
+        if self._tries is None:
+            self._tries = _tries(scene.cluster, this)
+            next(self._tries)
+        return left
+
+    def _is_another(self, left: list[Member]) -> bool:
+        self._next = None
+        if self._tries is not None:
+            try:
+                self._next = self._tries.send(left)
+            except StopIteration:
+                return False
+        return True
+
+    def _judge(self, scene: "_Scene", rehearsal: Rehearsal, left: Sequence[Member]) -> None:
+        """Keep what is placed as a draft, if it is better than the best one."""
+        numbers = Counter(map(_priority, rehearsal.members))
+        placed = tuple(numbers[priority] for priority in scene.priorities)
+        cost = scene.appraisal.cost(rehearsal.rows)
+        best = self._best
+        if best is None or (placed, -cost) > (best.placed, -best.cost):
+            left_out = tuple(rehearsal.left_out(member) for member in left)
+            self._best = _Draft(placed, cost, rehearsal.assignments, left_out)
+
+
+class _Scene:
+    """What rounds need to know of the cluster; made anew when somebody else has changed it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._chooser = problem.chooser
+        self.cluster = problem.chooser.cluster
+        self.members = members_of(problem)
+        self.priorities = sorted(set(map(_priority, self.members)), reverse=True)
+        self.appraisal = Appraisal(problem)
+        self._ways: dict[bool, Way] = {}
+        self._position = self.cluster.journal.position
+
+    @property
+    def is_outdated(self) -> bool:
+        return self.cluster.journal.position != self._position
+
+    def is_left(self) -> None:
+        """A round is over: what changes from now on is not its doing."""
+        self._position = self.cluster.journal.position
+
+    def way(self, rest: Sequence[Member], *, tightly: bool) -> Way:
+        """To be asked when the pods that are kept are placed."""
+        if tightly not in self._ways:
+            self._ways[tightly] = Fullest(self._chooser) if tightly else ByScore(self._chooser, rest)
+        return self._ways[tightly]
+
+
+def _tries(cluster: ClusterState, first: _Try) -> Generator[_Try, list[Member], None]:
+    """What to try next, given who was left over by the last."""
+    groups, packs = first
+    tried: set[tuple[int, ...]] = set()
+    left = yield first
+    while left:
+        tried.add(_numbers(groups))
+        if not packs and not (yield _Try(groups, tightly=True)):
+            return
+        groups = with_first(cluster, groups, {member.group for member in left})
+        if _numbers(groups) in tried:
+            return
+        left = yield _Try(groups, packs)
 
 
 def _keep(problem: Problem, rehearsal: Rehearsal, members: Sequence[Member]) -> list[Member]:
@@ -48,85 +193,11 @@ def _keep(problem: Problem, rehearsal: Rehearsal, members: Sequence[Member]) -> 
     return list(by_uid.values())
 
 
-class _Draft(msgspec.Struct, frozen=True):
-    """What a round came to."""
-
-    assignments: tuple[Assignment, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    cost: float = 0.0
-
-
-class _OutOfTime(Exception):
-    pass
-
-
-class _Search:
-    """Rounds of placing all pods that are not kept, each in another order or another way."""
-
-    def __init__(
-        self, problem: Problem, rehearsal: Rehearsal, members: Sequence[Member], appraisal: Appraisal
-    ) -> None:
-        self._problem = problem
-        self._rehearsal = rehearsal
-        self._members = members
-        self._appraisal = appraisal
-        self._kept = len(rehearsal)
-        self._priorities = sorted({_priority(member) for member in members}, reverse=True)
-        self._best = _Draft()
-        # Of the best draft: how many pods are placed, from the highest priority down.
-        self._placed: list[int] = []
-
-    def best(self, late: Callable[[], bool]) -> _Draft:
-        balance = self._problem.objective == "Balance"
-        chooser = self._problem.chooser
-        groups = ordered(self._rehearsal, self._members)
-        way = ByScore(chooser, self._members) if balance else Fullest(chooser)
-        left = self._round(groups, way, lambda: False)
-        if left and not late():
-            with suppress(_OutOfTime):
-                self._try_again(groups, way, left, late)
-        return self._best
-
-    def _try_again(self, groups: list[Group], way: Way, left: list[Member], late: Callable[[], bool]) -> None:
-        tight = None if isinstance(way, Fullest) else Fullest(self._problem.chooser)
-        tried: set[tuple[int, ...]] = set()
-        while left:
-            tried.add(_numbers(groups))
-            if tight is not None and not self._round(groups, tight, late):
-                return
-            groups = with_first(self._rehearsal.cluster, groups, {member.group for member in left})
-            if _numbers(groups) in tried:
-                return
-            left = self._round(groups, way, late)
-
-    def _round(self, groups: Sequence[Group], way: Way, late: Callable[[], bool]) -> list[Member]:
-        """Place the pods in this order and take them away again; those that were left over."""
-        rehearsal = self._rehearsal
-        way.begin()
-
-        def place(member: Member) -> bool:
-            if late():
-                raise _OutOfTime
-            row = rehearsal.place(member, way.pick)
-            if row is None:
-                return False
-            way.placed(member.info, row)
-            return True
-
-        left = in_turn([member for group in groups for member in group.members], place)
-        self._judge(left)
-        rehearsal.undo(self._kept)
-        return left
-
-    def _judge(self, left: Sequence[Member]) -> None:
-        """Keep what is placed as a draft, if it is better than the best one."""
-        rehearsal = self._rehearsal
-        numbers = Counter(map(_priority, rehearsal.members[self._kept :]))
-        placed = [numbers[priority] for priority in self._priorities]
-        cost = self._appraisal.cost(rehearsal.rows)
-        if not self._placed or placed > self._placed or (placed == self._placed and cost < self._best.cost):
-            left_out = tuple(rehearsal.left_out(member) for member in left)
-            self._placed, self._best = placed, _Draft(rehearsal.assignments, left_out, cost)
+def _in_order(members: Sequence[Member], groups: Sequence[Group]) -> list[Member]:
+    """As the groups have it; last come those that could be kept when the groups were made."""
+    uids = (member.uid for group in groups for member in group.members)
+    places = {uid: place for place, uid in enumerate(uids)}
+    return sorted(members, key=lambda member: places.get(member.uid, len(places)))
 
 
 def _priority(member: Member) -> int:

@@ -15,6 +15,8 @@ _TINY = 1e-9
 # Names told of the pods that hold a whole set back.
 _NAMED = 3
 
+# The planner of this package, by name.
+BUILT_IN = "built-in"
 GOES_AS_A_WHOLE = "the set goes only as a whole"
 
 
@@ -45,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     left_out: tuple[LeftOut, ...] = ()
     objective: float = 0.0
     bound: float | None = None
-    planner: str = "built-in"
+    planner: str = BUILT_IN
     seconds: float = 0.0
 
     @property

@@ -18,7 +18,7 @@ from longshore.cluster.arrays import Bools
 from longshore.engine.attempt import Attempt
 from longshore.engine.decision import NO_NODES, Chooser
 from longshore.engine.diagnosis import Refusal
-from longshore.engine.failure import PluginFailure
+from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Code, CycleState, Status
 from longshore.framework.points import Reserve
 from longshore.planning.plan import Assignment, LeftOut
@@ -166,7 +166,7 @@ class Rehearsal:
                 nominee = next(
                     each for each in cluster.nominations.on(nominated) if each.pod.metadata.uid == member.uid
                 )
-        reserves = attempt.shape.later.reserves
+        reserves = attempt.shape.concerned.reserves
         # Noted first: should anything happen in between, it is undone.
         state = attempt.state if reserves else None
         self._steps.append(_Step(member, row, node, reserves, state, nominated, nominee))
@@ -272,7 +272,7 @@ def _reserve(plugin: Reserve, attempt: Attempt, info: PodInfo, node: str) -> Sta
     try:
         status = plugin.reserve(attempt.state, info, node)
         succeeded = status is None or status.code is Code.SUCCESS
-    except Exception as error:  # whatever a plugin does, only this pod fails
+    except PLUGIN_ERRORS as error:  # whatever a plugin does, only this pod fails
         return PluginFailure(plugin.name, "Reserve", repr(error)).status
     return None if succeeded else status
 

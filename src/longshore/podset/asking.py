@@ -4,7 +4,9 @@ What a service answers is checked entry by entry against the engine's own filter
 sends where they cannot go, are planned here, unless that is switched off; whatever went wrong is told.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from operator import is_
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -13,22 +15,31 @@ from msgspec.structs import replace
 
 from longshore.api import Pod, Service
 from longshore.api.planner import PlanRequest
-from longshore.api.podset import ScheduleTrigger
+from longshore.api.podset import PACK, ScheduleTrigger
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.decision import Chooser
 from longshore.engine.failure import PluginFailure
 from longshore.engine.handle import EngineHandle
 from longshore.engine.telling import REASON_UNSCHEDULABLE
-from longshore.framework.effects import Answered, CallPlanner, Effect, Outcome
+from longshore.framework.effects import Answered, CallPlanner, Effect, Outcome, Pause, Together
 from longshore.planning import greedy
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Problem
 from longshore.planning.verify import checked
 from longshore.podset.planners import Planner, PlannerSettings, planners_of
 from longshore.podset.sets import PodSet
-from longshore.podset.texts import REASON_PLANNER
+from longshore.podset.texts import NO_PLANNER, NO_PLANNER_FOR_THE_WHOLE, REASON_PLANNER
 
 T = TypeVar("T")
+
+# The pods that are still to be planned, by UID: none if the set is not to be planned like this any more.
+Waiting = Callable[[], Mapping[str, Pod]]
+
+# After a round of planning others have so much time, as a share of what it took.
+_SHARE_OF_OTHERS = 0.25
+
+# What planner services fail by.
+NO_ANSWER, INCOMPLETE = "no-answer", "incomplete"
 
 
 class Imagine(Protocol):
@@ -40,12 +51,14 @@ class Imagine(Protocol):
 class Answer(msgspec.Struct, frozen=True):
     """`barred` is the reason for the conditions of pods left out, if they may not look for a node themselves.
 
-    `trouble` is what was wrong with the planner services, if anything.
+    `trouble` is what was wrong with the planner services, if anything. `by_themselves`: nobody plans the set,
+    and its pods are scheduled like any others.
     """
 
     plan: Plan
     trouble: str = ""
     barred: str = ""
+    by_themselves: bool = False
 
 
 class Asking:
@@ -53,11 +66,13 @@ class Asking:
         self._handle = handle
         self._settings = settings
         self._imagine = imagine
+        # Of planner services, by name and by what they fail.
+        self.failures: Counter[tuple[str, str]] = Counter()
 
     def plan(
         self,
         podset: PodSet,
-        pods: Sequence[Pod],
+        waiting: Waiting,
         trigger: ScheduleTrigger,
         *,
         kept: Mapping[str, str],
@@ -68,23 +83,23 @@ class Asking:
         nodes = _node_names(cluster) if refused else frozenset()
         problem = Problem(
             self._handle.chooser,
-            [PodInfo.of(pod) for pod in pods],
-            objective="Pack" if trigger.spec.objective == "Pack" else "Balance",
+            [PodInfo.of(pod) for pod in waiting().values()],
+            objective="Pack" if trigger.spec.objective == PACK else "Balance",
             kept=kept,
             eligible={uid: nodes.difference(names) for uid, names in refused.items()},
             all_or_nothing=trigger.spec.all_or_nothing,
         )
-        budget = trigger.spec.budget_seconds
-        barred = REASON_UNSCHEDULABLE if trigger.spec.all_or_nothing else ""
         planners = planners_of(podset.name, tuple(cluster.objects(Service)), self._settings)
+        if not planners and self._settings.fallback == "none":
+            return _without_planners(problem)
         best, troubles = None, []
-        for planner in planners:
-            if not problem.pods:
-                break
-            answer = yield from self._ask(planner, podset, problem)
-            # Time has passed, and some may be gone or have got a node.
-            problem = replace(problem, pods=[i for i in problem.pods if self._waits(podset, i)])
+        answers = yield from self._ask(planners, podset, problem)
+        # Time has passed, and some may be gone or have got a node.
+        problem = _updated(problem, waiting())
+        for planner, answer in zip(planners, answers, strict=True):
             found = answer if isinstance(answer, str) else self._checked(planner, problem, answer)
+            if isinstance(found, str) or found.left_out:
+                self.failures[planner.name, NO_ANSWER if isinstance(found, str) else INCOMPLETE] += 1
             if isinstance(found, str):
                 troubles.append(found)
             elif best is None or _better(found, best):
@@ -98,29 +113,44 @@ class Asking:
             return Answer(_without_fallback(problem, best, trouble), trouble, REASON_PLANNER)
         if best is not None:
             problem = replace(problem, kept={each.uid: each.node for each in best.assignments})
-        return Answer(self._built_in(problem, budget), trouble, barred)
+        made = yield from self._built_in(problem, waiting, trigger.spec.budget_seconds)
+        return Answer(made, trouble, REASON_UNSCHEDULABLE if trigger.spec.all_or_nothing else "")
 
-    def _waits(self, podset: PodSet, info: PodInfo) -> bool:
-        pod = info.pod
-        return pod.metadata.uid in podset.pending and self._handle.cluster.pod(pod.key) is None
+    def _built_in(
+        self, problem: Problem, waiting: Waiting, budget: float
+    ) -> Generator[Effect, Outcome, Plan]:
+        found = yield from self._search(problem, waiting, budget)
+        if found.complete or not problem.kept:
+            return found
+        # What was kept may be what stands in the way.
+        anew = replace(_updated(problem, waiting()), kept={})
+        other = yield from self._search(anew, waiting, budget - found.seconds)
+        return other if _better(other, found) else found
 
-    def _built_in(self, problem: Problem, budget: float) -> Plan:
-        def plan() -> Plan:
-            found = greedy.plan(problem, clock=self._handle.stopwatch, budget=budget)
-            if found.complete or not problem.kept:
-                return found
-            # What was kept may be what stands in the way.
-            anew = greedy.plan(
-                replace(problem, kept={}), clock=self._handle.stopwatch, budget=budget - found.seconds
-            )
-            return anew if _better(anew, found) else found
-
-        return self._imagine(plan)
+    def _search(self, problem: Problem, waiting: Waiting, budget: float) -> Generator[Effect, Outcome, Plan]:
+        """Between rounds everybody else has a turn, so that a long search stops nobody."""
+        search = greedy.Search(problem, clock=self._handle.stopwatch, budget=budget)
+        while True:
+            before = search.seconds
+            self._imagine(search.round)
+            if search.over:
+                return search.plan
+            yield Pause(_SHARE_OF_OTHERS * (search.seconds - before))
+            updated = _updated(problem, waiting())
+            if not updated.pods:
+                return search.plan
+            if updated is not problem:
+                budget -= search.seconds
+                kept = {each.uid: each.node for each in search.plan.assignments}
+                problem = replace(updated, kept={**problem.kept, **kept})
+                search = greedy.Search(problem, clock=self._handle.stopwatch, budget=budget)
 
     def _ask(
-        self, planner: Planner, podset: PodSet, problem: Problem
-    ) -> Generator[Effect, Outcome, tuple[Mapping[str, str], float] | str]:
-        """Nodes by name and how long that took, or what went wrong."""
+        self, planners: Sequence[Planner], podset: PodSet, problem: Problem
+    ) -> Generator[Effect, Outcome, list[tuple[Mapping[str, str], float] | str]]:
+        """All of them at once: nodes by name and how long that took, or what went wrong."""
+        if not planners:
+            return []
         began = self._handle.now()
         first = min(problem.pods, key=lambda info: info.pod.metadata.name)
         eligible = self._imagine(lambda: _eligible(self._handle.chooser, first))
@@ -128,10 +158,14 @@ class Asking:
         if allowed is not None:
             eligible = tuple(name for name in eligible if name in allowed)
         request = PlanRequest(podset.namespace, podset.name, first.pod.metadata.name, eligible)
-        outcome = yield CallPlanner(planner.address, request, self._settings.call_seconds)
-        if not isinstance(outcome, Answered):
-            return f"planner {planner.name}: {getattr(outcome, 'message', '') or type(outcome).__name__}"
-        return outcome.value, self._handle.now() - began
+        calls = [CallPlanner(planner.address, request, self._settings.call_seconds) for planner in planners]
+        together = yield Together(tuple(calls))
+        outcomes = together.value if isinstance(together, Answered) else [together] * len(calls)
+        seconds = self._handle.now() - began
+        return [
+            (outcome.value, seconds) if isinstance(outcome, Answered) else _failure(planner, outcome)
+            for planner, outcome in zip(planners, outcomes, strict=True)
+        ]
 
     def _checked(self, planner: Planner, problem: Problem, answer: tuple[Mapping[str, str], float]) -> Plan:
         """The answer as far as it holds."""
@@ -143,6 +177,31 @@ class Asking:
         ]
         found = self._imagine(lambda: checked(replace(problem, kept={}), wanted, planner=planner.name))
         return replace(found, seconds=seconds)
+
+
+def _updated(problem: Problem, waiting: Mapping[str, Pod]) -> Problem:
+    """For those of the pods that still wait, as they are now; the same if nothing has changed."""
+    pods = [
+        info if info.pod is pod else PodInfo.of(pod)
+        for info in problem.pods
+        if (pod := waiting.get(info.pod.metadata.uid)) is not None
+    ]
+    same = len(pods) == len(problem.pods) and all(map(is_, pods, problem.pods))
+    return problem if same else replace(problem, pods=pods)
+
+
+def _without_planners(problem: Problem) -> Answer:
+    """As Pallet has it. That a set goes as a whole nobody can promise who has no plan: then it waits."""
+    if not problem.all_or_nothing:
+        return Answer(Plan((), planner=""), NO_PLANNER, by_themselves=True)
+    left_out = (
+        LeftOut(info.pod.key, info.pod.metadata.uid, NO_PLANNER_FOR_THE_WHOLE) for info in problem.pods
+    )
+    return Answer(Plan((), tuple(left_out), planner=""), NO_PLANNER_FOR_THE_WHOLE, REASON_PLANNER)
+
+
+def _failure(planner: Planner, outcome: Outcome) -> str:
+    return f"planner {planner.name}: {getattr(outcome, 'message', '') or type(outcome).__name__}"
 
 
 def _without_fallback(problem: Problem, best: Plan | None, trouble: str) -> Plan:

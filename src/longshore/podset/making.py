@@ -43,8 +43,9 @@ RETRY = 1.0
 # When barred pods are planned again even if nothing changes before.
 _AGAIN = 10.0
 # A set that does not fit is planned again when something changes, but then rests so many times as long as
-# the planning took.
+# the planning took, though not for ever.
 _REST = 20.0
+_LONGEST_REST = 60.0
 
 
 class Look(Protocol):
@@ -59,34 +60,46 @@ class Making:
         self._asking = asking
         self._door = door
         self._look = look
-        # Sets with barred pods: what happens in the cluster may help them.
+        # Sets with barred pods, or being planned: what happens in the cluster may help them.
         self.stuck: dict[SetKey, SetPlan] = {}
+        # How many plans were made because a planned node would not do any more.
+        self.again = 0
 
     # The plan.
 
     def make(self, plan: SetPlan, status: PlanStatus) -> Errand:
         """Plan what has no entry yet, store it together with what found a node by itself, let all go."""
         done = False
+        plan.helped = False
+        self.stuck[plan.podset.key] = plan
+        plan.note_left_behind(wall=self._handle.wall_time)
         try:
             done = yield from self._make(plan, status)
         finally:
             plan.under_way = False
+            if not plan.barred:
+                self.stuck.pop(plan.podset.key, None)
             self._look(plan, after=0.0 if done and plan.needs_planning else BETWEEN_WRITES)
 
     def _make(self, plan: SetPlan, status: PlanStatus) -> Generator[Effect, Outcome, bool]:
         if plan.all_or_nothing and plan.unplanned:
             self._door.take_back(plan)
-        pods = self._to_plan(plan)
+        pods, meant = self._to_plan(plan), plan.meaning
         answer = None
         if pods:
+            self.again += any(pod.metadata.uid in plan.refused for pod in pods)
             answer = yield from self._answer(plan, pods)
-            # Some may have been planned by hand meanwhile, or be held again.
+            if plan.meaning != meant:
+                # Held again, or to be planned in another way.
+                return True
+            # Some may have been planned by hand meanwhile.
             pods = [pod for pod in pods if pod.metadata.uid in plan.unplanned]
-            status.made(answer)
-            made = answer.plan
-            self._handle.observer.planned(
-                made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
-            )
+            if pods and not answer.by_themselves:
+                status.made(answer)
+                made = answer.plan
+                self._handle.observer.planned(
+                    made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
+                )
         admitted = dict(plan.admitted)
         waiting = {pod.metadata.uid for pod in pods}
         assignments = () if answer is None else answer.plan.assignments
@@ -120,11 +133,18 @@ class Making:
         gated = next((pod for pod in podset.pending.values() if _is_shut(plan, pod)), None)
         if trigger is None or (trigger.spec.all_or_nothing and gated is not None):
             return _none_go(pods, gated)
-        uids = {pod.metadata.uid for pod in pods}
+        uids, meant = [pod.metadata.uid for pod in pods], plan.meaning
+
+        def waiting() -> dict[str, Pod]:
+            if plan.meaning != meant:
+                return {}
+            known = {uid: podset.pending[uid] for uid in uids if uid in plan.unplanned}
+            return {uid: pod for uid, pod in known.items() if not self._door.is_placed(pod)}
+
         return (
             yield from self._asking.plan(
                 podset,
-                pods,
+                waiting,
                 trigger,
                 kept={pod.metadata.uid: node for pod in pods if (node := plan.entry(pod)) is not None},
                 refused={uid: nodes for uid, nodes in plan.refused.items() if uid in uids},
@@ -139,6 +159,11 @@ class Making:
         by_itself = answer.barred == REASON_PLANNER or not left_out.keys().isdisjoint(plan.refused)
         for pod in pods:
             uid = pod.metadata.uid
+            if answer.by_themselves and uid in plan.unplanned:
+                plan.unplanned.discard(uid)
+                plan.by_themselves.add(uid)
+                self.make_ready(plan, pod)
+                continue
             # Not if the watch has told of the stored plan before, or of something else.
             if uid not in plan.unplanned or (uid not in left_out and plan.entry(pod) is None):
                 continue
@@ -155,10 +180,13 @@ class Making:
                 plan.ready.add(uid)
         if plan.barred:
             self.stuck[plan.podset.key] = plan
-            plan.not_before = now + max(RETRY, _REST * answer.plan.seconds)
-            if by_itself:
+            plan.not_before = now + max(RETRY, min(_REST * answer.plan.seconds, _LONGEST_REST))
+            if plan.helped:
+                plan.retry_at = plan.not_before
+            elif by_itself:
                 plan.retry_at = now + _AGAIN
-                self._look(plan, after=_AGAIN)
+            if plan.retry_at is not None:
+                self._look(plan, after=plan.retry_at - now)
 
     def try_again(self, plan: SetPlan) -> None:
         """Something has changed, or the time has come: plan the barred pods anew."""
@@ -203,6 +231,7 @@ class Making:
         """Pods have gone, or are elsewhere than the plan says, or have come that their entries awaited."""
         try:
             plan.outdated = False
+            plan.note_left_behind(wall=self._handle.wall_time)
             entries = plan.revised(without=_refused(plan))
             if entries != plan.entries or not plan.is_adopted(entries):
                 plan.outdated = not (yield from self._store(plan, entries, status))
@@ -268,7 +297,7 @@ class Making:
 def word_about(plan: SetPlan, pod: Pod) -> Barred | None:
     """Why the pod is not tried, if it is up to us to say so."""
     if not plan.released:
-        return Barred(REASON_WAITING, why_held(plan.podset))
+        return Barred(REASON_WAITING, why_held(plan.podset, pod))
     return plan.barred.get(pod.metadata.uid)
 
 

@@ -7,10 +7,11 @@ there is something to be done about it; while nothing happens it costs nothing.
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from longshore.api import Change, Node, Pod
+from longshore.api import Change, Node, Pod, Service
 from longshore.api.podset import POD_SET_LABEL, SchedulePlan, ScheduleTrigger
 from longshore.engine.clusterevents import node_events
 from longshore.engine.handle import EngineHandle
+from longshore.engine.shapes import shape_key
 from longshore.framework.controllers import Errand
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.asking import Asking
@@ -43,9 +44,10 @@ class PlanController:
 
     def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
         self._handle = handle
+        self._settings = settings
         self._door = Door(handle)
-        asking = Asking(handle, settings, imagine=self._imagine)
-        self._making = Making(handle, asking, self._door, self._look)
+        self._asking = Asking(handle, settings, imagine=self._imagine)
+        self._making = Making(handle, self._asking, self._door, self._look)
         self._sets = Sets()
         self._plans: dict[SetKey, SetPlan] = {}
         self._statuses: dict[SetKey, PlanStatus] = {}
@@ -61,7 +63,7 @@ class PlanController:
         if podset is None:
             podset = PodSet(pod.metadata.namespace, pod.metadata.labels[POD_SET_LABEL])
         if not podset.released:
-            return why_held(podset)
+            return why_held(podset, pod)
         plan, uid = self._plan_of(pod), pod.metadata.uid
         if plan is None:
             return BEING_PLANNED
@@ -99,7 +101,7 @@ class PlanController:
     def permits(self, pod: Pod, node: str) -> bool:
         """Whether the pod may be bound at once; if not, it waits for others, or until that is stored."""
         plan = self._plan_of(pod)
-        if plan is None:
+        if plan is None or pod.metadata.uid in plan.by_themselves:
             return True
         if plan.entry(pod) == node:
             return self._door.arrived(plan, pod)
@@ -110,9 +112,20 @@ class PlanController:
     # What others count, from any thread.
 
     def counts(self) -> Counts:
-        podsets = [plan.podset for plan in self._plans.copy().values()]
-        held = [each for each in podsets if not each.released]
-        return Counts(sum(len(each.pending) for each in held), len(held), len(podsets) - len(held))
+        plans = self._plans.copy().values()
+        held = [each for each in plans if not each.podset.released]
+        pods = sum(sum(map(plan.is_for_us, plan.podset.pending.copy().values())) for plan in held)
+        return Counts(pods, len(held), len(plans) - len(held))
+
+    @property
+    def planned_again(self) -> int:
+        """Plans that were made because a planned node would not do any more."""
+        return self._making.again
+
+    @property
+    def planner_failures(self) -> dict[tuple[str, str], int]:
+        """Of planner services, by name and by what they fail."""
+        return dict(self._asking.failures)
 
     # What the engine tells.
 
@@ -122,23 +135,36 @@ class PlanController:
 
     def changed(self, change: Change[Any], *, now: float) -> None:
         for podset in self._sets.changed(change):
-            plan = self._plans.get(podset.key) or self._begin(podset, now=now)
-            match change.object:
-                case Pod() as pod:
-                    self._pod_changed(plan, pod, now=now)
-                case ScheduleTrigger() if plan.meaning != _meaning(podset):
-                    self._look_at_all(plan, now=now)
-                case SchedulePlan():
-                    plan.outdated = True
-                    self._look(plan)
-                    if plan.told(now=now):
-                        self._look_at_all(plan, now=now)
+            self._set_changed(self._plans.get(podset.key) or self._begin(podset, now=now), change, now=now)
         if self._making.stuck and _may_help(change):
             for key, plan in list(self._making.stuck.items()):
                 if plan.barred:
                     self._retry(plan, now=now)
+                elif plan.under_way:
+                    plan.helped = True
                 else:
                     del self._making.stuck[key]
+        if isinstance(change.object, Service):
+            for plan in [each for each in self._plans.values() if each.by_themselves]:
+                # There may be a planner by now.
+                self._look_at_all(plan, now=now)
+
+    def _set_changed(self, plan: SetPlan, change: Change[Any], *, now: float) -> None:
+        match change.object:
+            case Pod() as pod:
+                self._pod_changed(plan, pod, now=now)
+                if plan.barred and _is_another(change.old, change.new):
+                    self._retry(plan, now=now)
+            case ScheduleTrigger() if plan.meaning != _meaning(plan.podset):
+                self._look_at_all(plan, now=now)
+            case ScheduleTrigger() if plan.barred and _has_more_time(change.old, change.new):
+                self._making.try_again(plan)
+                self._look(plan)
+            case SchedulePlan():
+                plan.outdated = True
+                self._look(plan)
+                if plan.told(now=now):
+                    self._look_at_all(plan, now=now)
 
     def advance(self, *, now: float) -> Iterable[Errand]:
         for key in self._agenda.due(now):
@@ -188,7 +214,8 @@ class PlanController:
     # Which pods need what.
 
     def _begin(self, podset: PodSet, *, now: float) -> SetPlan:
-        plan = SetPlan(podset, self._handle.chooser.profile.scheduler_name)
+        name = self._handle.chooser.profile.scheduler_name
+        plan = SetPlan(podset, name, enters_all=self._settings.fallback == "built-in")
         self._plans[podset.key] = plan
         self._statuses[podset.key] = PlanStatus(podset)
         plan.told(now=now)
@@ -243,6 +270,8 @@ class PlanController:
         elif plan.entry(pod) is not None:
             plan.left_out.pop(uid, None)
             self._making.make_ready(plan, pod)
+        elif uid in plan.by_themselves:
+            self._making.make_ready(plan, pod)
         elif uid not in plan.left_out and uid not in plan.admitted:
             plan.unplanned.add(uid)
 
@@ -273,6 +302,18 @@ def _meaning(podset: PodSet) -> object:
     return why_held(podset)
 
 
+def _is_another(old: object, new: object) -> bool:
+    """Whether the pod is to be judged in another way than before."""
+    return isinstance(old, Pod) and isinstance(new, Pod) and shape_key(old) != shape_key(new)
+
+
+def _has_more_time(old: object, new: object) -> bool:
+    """Whether the trigger allows for a longer search."""
+    if not isinstance(old, ScheduleTrigger) or not isinstance(new, ScheduleTrigger):
+        return False
+    return new.spec.budget_seconds > old.spec.budget_seconds
+
+
 def _may_help(change: Change[Any]) -> bool:
     """Whether there may be room, or whatever else was missing, where there was none before."""
     match change:
@@ -281,5 +322,5 @@ def _may_help(change: Change[Any]) -> bool:
         case Change(None | Pod() as old, None | Pod() as new):
             had = old is not None and bool(old.spec.node_name) and not old.terminal
             has = new is not None and bool(new.spec.node_name) and not new.terminal
-            return had != has
+            return had != has or (has and _is_another(old, new))
     return not isinstance(change.object, ScheduleTrigger | SchedulePlan)

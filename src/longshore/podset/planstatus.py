@@ -7,13 +7,16 @@ import msgspec
 from longshore.api.podset import API_VERSION, MAX_UNPLACED, SchedulePlan, SchedulePlanStatus, UnplacedPod
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import MAX_NOTE, PatchObject, RecordEvent
+from longshore.planning.plan import BUILT_IN
 from longshore.podset.asking import Answer
 from longshore.podset.conditions import condition, merged
 from longshore.podset.setplan import SetPlan
 from longshore.podset.sets import PodSet
+from longshore.podset.texts import REASON_PLANNER
 
 EVENT_PLANNED = "Planned"
 EVENT_PLANNER_FAILED = "PlannerFailed"
+EVENT_NO_PLANNER = "NoPlanner"
 EVENT_NOT_STORED = "PlanNotStored"
 
 COMPLETE = "Complete"
@@ -33,7 +36,7 @@ class PlanStatus:
         self._not_stored = ""
 
     def refuted(self, pod: str, node: str) -> None:
-        self._again += 1
+        self._again = (self._again or _times_before(self._podset.plan)) + 1
         self._refuted = f"{node} would not do for {pod} any more"
 
     def made(self, answer: Answer) -> None:
@@ -49,7 +52,8 @@ class PlanStatus:
                 note += f"; {len(plan.left_out)} left out: {plan.left_out[0].reason}"
             yield from self._event("Normal", EVENT_PLANNED, note)
         if answer.trouble and answer.trouble != self._trouble:
-            yield from self._event("Warning", EVENT_PLANNER_FAILED, answer.trouble)
+            reason = EVENT_NO_PLANNER if answer.by_themselves else EVENT_PLANNER_FAILED
+            yield from self._event("Warning", reason, answer.trouble)
         self._trouble = answer.trouble
 
     def not_stored(self, why: str) -> Errand:
@@ -120,7 +124,7 @@ class PlanStatus:
             condition(
                 PLANNER_ANSWERED,
                 not answer.trouble,
-                "FellBack" if answer.trouble else "Answered",
+                _how_answered(answer),
                 answer.trouble[:MAX_NOTE],
                 generation=generation,
             ),
@@ -128,6 +132,9 @@ class PlanStatus:
         if self._again:
             why = f"{self._again} times, the last because {self._refuted}"
             conditions.append(condition(PLANNED_AGAIN, True, "NodeInvalid", why, generation=generation))
+        else:
+            # Told before a restart, and still true.
+            conditions += [each for each in old.conditions if each.type == PLANNED_AGAIN]
         return msgspec.structs.replace(
             status,
             objective=_rounded(made.objective),
@@ -137,6 +144,22 @@ class PlanStatus:
             seconds=round(made.seconds, 3),
             conditions=merged(conditions, old.conditions, wall=wall),
         )
+
+
+def _how_answered(answer: Answer) -> str:
+    """The reason of the condition that tells of planner services."""
+    if not answer.trouble:
+        return "Answered"
+    if answer.barred == REASON_PLANNER:
+        return "NobodyStandsIn"
+    return "FellBack" if answer.plan.planner == BUILT_IN else "AnotherAnswered"
+
+
+def _times_before(plan: SchedulePlan | None) -> int:
+    """How often it had been planned again before this process began."""
+    told = () if plan is None else plan.status.conditions
+    times = next((each.message.partition(" ")[0] for each in told if each.type == PLANNED_AGAIN), "")
+    return int(times) if times.isdecimal() else 0
 
 
 def _unplaced(plan: SetPlan) -> list[UnplacedPod]:

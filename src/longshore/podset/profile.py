@@ -12,22 +12,45 @@ from longshore.framework.configuration import EnabledPlugin, ProfileConfiguratio
 from longshore.podset.arguments import NAME
 
 _PREEMPTION = "DefaultPreemption"
+_POINTS = ("preEnqueue", "preFilter", "postFilter", "reserve", "permit")
+_BEFORE_OTHERS = ("preFilter", "postFilter")
 
 
 def podset_profile(
     args: Mapping[str, object] | None = None, *, scheduler_name: str = SCHEDULER_NAME
 ) -> ProfileConfiguration:
     (profile,) = default_configuration(scheduler_name).profiles
-    ours = EnabledPlugin(NAME)
     points = {
         point: tuple(each for each in enabled if each.name != _PREEMPTION)
         for point, enabled in profile.points.items()
     }
-    points["preEnqueue"] = (*points["preEnqueue"], ours)
-    points["preFilter"] = (ours, *points["preFilter"])
-    points["reserve"] = (*points["reserve"], ours)
-    points["postFilter"] = points["permit"] = (ours,)
-    return msgspec.structs.replace(profile, points=points, args={**profile.args, NAME: dict(args or {})})
+    profile = msgspec.structs.replace(profile, points={**points, "postFilter": ()})
+    return completed(msgspec.structs.replace(profile, args={**profile.args, NAME: dict(args or {})}))
+
+
+def missing_points(profile: ProfileConfiguration) -> tuple[str, ...]:
+    """Where the plugin has to be, and is not."""
+    return tuple(
+        point for point in _POINTS if all(each.name != NAME for each in profile.points.get(point, ()))
+    )
+
+
+def completed(profile: ProfileConfiguration) -> ProfileConfiguration:
+    """With the plugin at all of its points: at some of them alone it would hold pods and not let them go."""
+    points, ours = dict(profile.points), EnabledPlugin(NAME)
+    for point in missing_points(profile):
+        others = points.get(point, ())
+        points[point] = (ours, *others) if point in _BEFORE_OTHERS else (*others, ours)
+    return msgspec.structs.replace(profile, points=points)
+
+
+def without_planner(profile: ProfileConfiguration) -> ProfileConfiguration:
+    """The others alone: to ask where pods could go that are held, or are to go where the plan says."""
+    points = {
+        point: tuple(plugin for plugin in enabled if plugin.name != NAME)
+        for point, enabled in profile.points.items()
+    }
+    return msgspec.structs.replace(profile, points=points)
 
 
 def holds_sets(profile: ProfileConfiguration) -> bool:

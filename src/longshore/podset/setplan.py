@@ -14,6 +14,7 @@ import msgspec
 
 from longshore.api import Pod
 from longshore.api.podset import SchedulePlan
+from longshore.podset.conditions import seconds_of
 from longshore.podset.sets import PodSet
 
 # A pod that carries this scheduling gate is held by the API server itself; the gate goes when it is planned.
@@ -23,6 +24,8 @@ GATE = "longshore.dev/pod-set"
 AWAITED = "longshore.dev/awaited-pods"
 DIGEST = "longshore.dev/plan-digest"
 
+# Seconds after its creation during which entries that somebody else has made may be about pods to come.
+GRACE = 600.0
 # So long a watch may be behind the answer to a write.
 _WATCH_LAG = 5.0
 
@@ -37,9 +40,11 @@ class Barred(NamedTuple):
 class SetPlan:
     """`entries` is the stored plan: names of pods with their nodes, in the order they are to be placed in."""
 
-    def __init__(self, podset: PodSet, scheduler_name: str) -> None:
+    def __init__(self, podset: PodSet, scheduler_name: str, *, enters_all: bool = True) -> None:
+        """`enters_all`: pods that got a node without having been planned are entered as well."""
         self.podset = podset
         self._scheduler_name = scheduler_name
+        self._enters_all = enters_all
         self.entries: dict[str, str] = {}
         self.released = False
         # What the triggers meant when all pods were last looked at.
@@ -50,6 +55,8 @@ class SetPlan:
         self.going: set[str] = set()
         self.left_out: dict[str, str] = {}
         self.barred: dict[str, Barred] = {}
+        # Pods that are scheduled like any others, since nobody plans them.
+        self.by_themselves: set[str] = set()
         # Nodes that were planned for the pod, and that would not do when it was tried.
         self.refused: dict[str, set[str]] = {}
         # How often the pod could not be bound to the node that is planned for it.
@@ -74,6 +81,8 @@ class SetPlan:
         # When the barred pods are planned again, if at all by themselves, and not before when.
         self.retry_at: float | None = None
         self.not_before = 0.0
+        # While the plan was made, something has happened that may help.
+        self.helped = False
         self.status_written = float("-inf")
         self._looked_at: SchedulePlan | None = None
         self._awaited: frozenset[str] | None = None
@@ -116,7 +125,7 @@ class SetPlan:
         """Forget how far the pods have come, but for those that are in the queue or have a node."""
         for marks in (self.left_out, self.barred):
             marks.clear()
-        for marked in (self.unplanned, self.missing, self.closed, self.untold):
+        for marked in (self.unplanned, self.missing, self.closed, self.untold, self.by_themselves):
             marked.clear()
         self.retry_at = None
         if not self.released:
@@ -128,7 +137,7 @@ class SetPlan:
             marks.pop(uid, None)
         for marked in (self.unplanned, self.ready, self.going, self.gathered, self.missing):
             marked.discard(uid)
-        for marked in (self.closed, self.opening, self.untold):
+        for marked in (self.closed, self.opening, self.untold, self.by_themselves):
             marked.discard(uid)
         del self.failures[uid]
 
@@ -140,7 +149,8 @@ class SetPlan:
         """The entries as they ought to be: with these, without those; who has a node is where it is."""
         bound = self.podset.bound.values()
         there = {pod.metadata.name: pod.spec.node_name for pod in bound}
-        ours = {pod.metadata.name: pod.spec.node_name for pod in bound if self.is_for_us(pod)}
+        entered = (pod for pod in bound if self._enters_all and self.is_for_us(pod))
+        ours = {pod.metadata.name: pod.spec.node_name for pod in entered}
         gone = self.gone - self._present()
         entries = {name: node for name, node in self.entries.items() if name not in without}
         return {
@@ -148,6 +158,22 @@ class SetPlan:
             for name, node in {**entries, **(more or {}), **ours}.items()
             if name not in gone
         }
+
+    def note_left_behind(self, *, wall: float) -> None:
+        """Pallet may have lost sight of pods that went: their entries would stay for ever.
+
+        They look like entries by hand for pods to come. Those are left to themselves if the plan is young, if
+        the scheduler has seen it since, or as long as none of its pods is bound and the set is held.
+        """
+        stored, present = self.podset.plan, self._present()
+        if stored is None or AWAITED in stored.metadata.annotations:
+            return
+        created = seconds_of(stored.metadata.creation_timestamp)
+        if created is None or wall - created < GRACE:
+            return
+        bound = {pod.metadata.name for pod in self.podset.bound.values()}
+        if not bound.isdisjoint(self.entries) or (self.podset.released and not present):
+            self.gone.update(self.entries.keys() - present)
 
     def awaited(self, entries: Mapping[str, str]) -> frozenset[str]:
         """Those that are about pods to come."""
@@ -192,7 +218,7 @@ class SetPlan:
 
     def _stored(self) -> dict[str, str]:
         stored = self.podset.plan
-        return {} if stored is None else _entries(stored)
+        return {} if stored is None else entries_of(stored)
 
     def _awaited_by_the_stored(self) -> frozenset[str] | None:
         """Worked out once for each version: it takes a while for a large plan."""
@@ -215,13 +241,17 @@ def annotations(entries: Mapping[str, str], awaited: Collection[str]) -> dict[st
 def awaited_pods(plan: SchedulePlan) -> frozenset[str] | None:
     """The names that the annotation tells; None if the plan is not as we have written it."""
     said = plan.metadata.annotations
-    if AWAITED not in said or said.get(DIGEST) != _digest(_entries(plan)):
+    if AWAITED not in said or said.get(DIGEST) != _digest(entries_of(plan)):
         return None
     return frozenset(said[AWAITED].split(",")) - {""}
 
 
-def _entries(plan: SchedulePlan) -> dict[str, str]:
-    return {entry.pod: entry.node for entry in plan.spec.plan}
+def entries_of(plan: SchedulePlan) -> dict[str, str]:
+    """Nodes by names of pods. Of several entries of one pod the first counts, as for Pallet."""
+    found: dict[str, str] = {}
+    for entry in plan.spec.plan:
+        found.setdefault(entry.pod, entry.node)
+    return found
 
 
 def _digest(entries: Mapping[str, str]) -> str:

@@ -17,21 +17,29 @@ from longshore.api.podset import (
     PLANNING,
     QUIET_TIME_LABEL,
     SCHEDULE,
+    SCHEDULER_NAME,
     Condition,
     ScheduleTrigger,
     ScheduleTriggerStatus,
+    planner_label,
 )
 from longshore.engine import Engine
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import PatchObject, RecordEvent, Succeeded
+from longshore.framework.profile import Profile
 from longshore.podset.agenda import Agenda, SetKey
+from longshore.podset.arguments import NAME
 from longshore.podset.conditions import condition, merged, seconds_of, timestamp
 from longshore.podset.sets import PodSet, Sets
+from longshore.podset.texts import RESERVED_LABELS, RESERVED_NAME
 
 KIND = "ScheduleTrigger"
 FIRED = "Fired"
 QUIET_TIME_VALID = "QuietTimeValid"
 IN_USE = "InUse"
+NAME_USABLE = "PodSetNameUsable"
+# By what triggers are fired, for those who count.
+BY_HAND, BY_QUIET_TIME = "hand", "quiet-time"
 
 # Seconds between two writes of a status, and until a write that came to nothing is repeated.
 _BETWEEN_WRITES = 1.0
@@ -48,7 +56,9 @@ class _Watched:
         # The versions that it was fired from, and that its status was written to: the watch may be behind.
         self.fired = ""
         self.written = ""
-        self.warned = ""
+        # The last time it fired that was because its quiet time was over.
+        self.by_us = False
+        self.warned: set[str] = set()
 
 
 class TriggerController:
@@ -56,12 +66,19 @@ class TriggerController:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        # Of schedulers that hold sets: pods that are others' do not wait for a trigger.
+        self._holders = {
+            SCHEDULER_NAME,
+            *(name for name, each in engine.profiles.items() if _holds_sets(each)),
+        }
         self._sets = Sets()
         self._agenda = Agenda()
         # By UID.
         self._watched: dict[str, _Watched] = {}
         # When the newest pod of each set was created.
         self._newest: dict[SetKey, float] = {}
+        # How many triggers have fired, and by what. One that was made as Schedule has been fired by hand.
+        self.fired = {BY_HAND: 0, BY_QUIET_TIME: 0}
 
     @property
     def deadline(self) -> float | None:
@@ -157,9 +174,12 @@ class TriggerController:
             wanted.append(
                 condition(QUIET_TIME_VALID, False, "NotADuration", wrong, generation=meta.generation)
             )
+        if planner_label(podset.name) in RESERVED_LABELS:
+            wrong = RESERVED_NAME.format(name=podset.name, label=planner_label(podset.name))
+            wanted.append(condition(NAME_USABLE, False, "ReservedName", wrong, generation=meta.generation))
         since = watched.planning_since
         return ScheduleTriggerStatus(
-            held=len(podset.pending),
+            held=sum(pod.spec.scheduler_name in self._holders for pod in podset.pending.values()),
             bound=len(podset.bound),
             fire_at=None if fire_at is None else timestamp(fire_at),
             planning_since=old.planning_since if since is None else timestamp(since),
@@ -176,6 +196,7 @@ class TriggerController:
         watched.under_way = False
         if isinstance(outcome, Succeeded):
             watched.fired = meta.resource_version
+            watched.by_us = True
             quiet = meta.labels.get(QUIET_TIME_LABEL, "")
             yield _event(trigger, "Normal", FIRED, f"the quiet time of {quiet} is over")
         # Else it was changed meanwhile, most likely: the watch tells how, and whether it still is to fire.
@@ -184,17 +205,26 @@ class TriggerController:
     def _write(
         self, podset: PodSet, trigger: ScheduleTrigger, watched: _Watched, status: ScheduleTriggerStatus
     ) -> Errand:
-        wrong = next((c for c in status.conditions if c.type != FIRED and c.status == "False"), None)
-        if wrong is not None and wrong.message != watched.warned:
-            watched.warned = wrong.message
-            yield _event(trigger, "Warning", wrong.reason, wrong.message)
+        wrong = [each for each in status.conditions if each.type != FIRED and each.status == "False"]
+        for each in wrong:
+            if each.message not in watched.warned:
+                yield _event(trigger, "Warning", each.reason, each.message)
+        watched.warned = {each.message for each in wrong}
         meta = trigger.metadata
         patch = {"status": msgspec.to_builtins(status)}
         outcome = yield PatchObject(ScheduleTrigger, meta.namespace, meta.name, patch, subresource="status")
         watched.under_way = False
         if isinstance(outcome, Succeeded):
             watched.written = meta.resource_version
+            self._count(trigger, status, watched)
         self._look_again(podset, trigger, done=isinstance(outcome, Succeeded))
+
+    def _count(self, trigger: ScheduleTrigger, status: ScheduleTriggerStatus, watched: _Watched) -> None:
+        """When its status first says so: once, however many replicas watch, whoever took over from whom."""
+        if not _has_fired(status):
+            watched.by_us = False
+        elif not _has_fired(trigger.status):
+            self.fired[BY_QUIET_TIME if watched.by_us else BY_HAND] += 1
 
     def _look_again(self, podset: PodSet, trigger: ScheduleTrigger, *, done: bool) -> None:
         """Changes that came while a write was under way have not been looked at."""
@@ -207,6 +237,10 @@ class TriggerController:
 
     def _wall(self, now: float) -> float:
         return now + self._engine.epoch
+
+
+def _holds_sets(profile: Profile) -> bool:
+    return any(name == NAME for enabled in profile.enabled.values() for name, _ in enabled)
 
 
 def _created(pod: Pod) -> float:
@@ -228,9 +262,12 @@ def _waits_anew(old: object, new: ScheduleTrigger) -> bool:
 def _began_unseen(trigger: ScheduleTrigger) -> bool:
     """The same, by its status, if that happened while nobody watched."""
     status = trigger.status
-    had_fired = any(each.type == FIRED and each.status == "True" for each in status.conditions)
     quiet = trigger.metadata.labels.get(QUIET_TIME_LABEL, "")
-    return had_fired or (status.observed_generation > 0 and (status.quiet_time or "") != quiet)
+    return _has_fired(status) or (status.observed_generation > 0 and (status.quiet_time or "") != quiet)
+
+
+def _has_fired(status: ScheduleTriggerStatus) -> bool:
+    return any(each.type == FIRED and each.status == "True" for each in status.conditions)
 
 
 def _in_use(podset: PodSet, trigger: ScheduleTrigger) -> Condition:

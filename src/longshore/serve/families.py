@@ -18,9 +18,9 @@ from prometheus_client.registry import Collector
 
 from longshore import __version__
 from longshore.engine.entry import Place
-from longshore.podset.plans import PlanController
 from longshore.serve.histogram import Histogram
 from longshore.serve.metrics import MOST_ATTEMPTS, Metrics
+from longshore.serve.podsetfamilies import podsets
 
 
 class Mirror(Protocol):
@@ -84,7 +84,7 @@ class _Collected(Collector):
         yield from _plugins(self._metrics)
         yield from _queue(self._metrics)
         yield from _cluster(self._metrics)
-        yield from _podsets(self._metrics)
+        yield from podsets(self._metrics)
         if self._process is not None:
             yield from _process(self._process)
 
@@ -224,40 +224,13 @@ def _cluster(metrics: Metrics) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "longshore_binds_in_flight", "Binds asked for and not answered.", metrics.engine.binds_in_flight
     )
+    yield build_info()
+
+
+def build_info() -> Metric:
     build = GaugeMetricFamily("longshore_build_info", "Always 1.", labels=["version"])
     build.add_metric([__version__], 1)
-    yield build
-
-
-def _podsets(metrics: Metrics) -> Iterator[Metric]:
-    counts = [each.counts() for each in metrics.engine.controllers if isinstance(each, PlanController)]
-    yield GaugeMetricFamily(
-        "longshore_podset_held_pods",
-        "Pods of sets that wait for their trigger.",
-        sum(each.held_pods for each in counts),
-    )
-    sets = GaugeMetricFamily(
-        "longshore_podset_sets", "Pod sets with pods or a trigger, by its state.", labels=["state"]
-    )
-    sets.add_metric(["held"], sum(each.held_sets for each in counts))
-    sets.add_metric(["released"], sum(each.released_sets for each in counts))
-    yield sets
-    plans = CounterMetricFamily(
-        "longshore_podset_plans",
-        "Plans made: complete, partial if pods were left out, none if all of them were.",
-        labels=["planner", "outcome"],
-    )
-    for labels, number in metrics.plans.copy().items():
-        plans.add_metric(list(labels), number)
-    yield plans
-    durations = HistogramMetricFamily(
-        "longshore_podset_planning_duration_seconds",
-        "Time that a plan took, calls of planner services included.",
-        labels=["planner"],
-    )
-    for planner, histogram in metrics.planning.copy().items():
-        _add(durations, [planner], histogram)
-    yield durations
+    return build
 
 
 def _process(process: Process) -> Iterator[Metric]:
@@ -275,6 +248,10 @@ def _process(process: Process) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "longshore_inbox_events", "Changes received and not yet handed to the engine.", process.events_waiting
     )
+    yield from mirrored(process.mirrors)
+
+
+def mirrored(mirrors: Iterable[Mirror]) -> Iterator[Metric]:
     synced = GaugeMetricFamily(
         "longshore_reflector_synced", "Whether the resource has been listed whole.", labels=["resource"]
     )
@@ -282,7 +259,7 @@ def _process(process: Process) -> Iterator[Metric]:
     lists = CounterMetricFamily(
         "longshore_reflector_lists", "How often the resource was listed whole.", labels=["resource"]
     )
-    for mirror in process.mirrors:
+    for mirror in mirrors:
         synced.add_metric([mirror.name], mirror.is_synced)
         objects.add_metric([mirror.name], mirror.size)
         lists.add_metric([mirror.name], mirror.lists)

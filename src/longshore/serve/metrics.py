@@ -22,6 +22,7 @@ NOBODY = "nobody"
 MOST_ATTEMPTS = 15
 _RESULTS: tuple[Result, ...] = ("scheduled", "unschedulable", "error")
 _SECONDS = exponential(0.001, 2, 15)
+PLAN_SECONDS = _SECONDS
 _SLI_SECONDS = exponential(0.01, 2, 20)
 _PREEMPTION = "DefaultPreemption"
 # Plugins are measured in one attempt out of ten, as in kube-scheduler, but not more often than this.
@@ -109,9 +110,13 @@ class Metrics:
         self.incoming[key] = self.incoming.get(key, 0) + 1
 
     def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None:
-        outcome = "complete" if not left_out else "partial" if placed else "none"
-        key = planner or NOBODY, outcome
+        key = planner or NOBODY, outcome_of(placed=placed, left_out=left_out)
         self.plans[key] = self.plans.get(key, 0) + 1
-        durations = self.planning.setdefault(key[0], Histogram(_SECONDS))
+        durations = self.planning.setdefault(key[0], Histogram(PLAN_SECONDS))
         durations.observe(seconds)
         durations.tidy()
+
+
+def outcome_of(*, placed: int, left_out: int) -> str:
+    """Of a plan, in a word."""
+    return "complete" if not left_out else "partial" if placed else "none"

@@ -8,11 +8,12 @@ Whatever `build` raises reaches the caller as text and harms nobody else. When t
 or the caller goes away, `build` is cancelled.
 """
 
+import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import structlog
 
@@ -28,9 +29,11 @@ from longshore.kube.plannerwire import (
     one_line,
     require_grpc,
 )
+from longshore.serve.plannermetrics import Requests
 from longshore.serve.plannertls import ServerTLS, credentials
 
 if TYPE_CHECKING:
+    import grpc
     import grpc.aio
 
     Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -50,7 +53,7 @@ class PlannerServer:
     """Listens while the block lasts; health says SERVING, and plans are made, from `ready` on.
 
     `listen` is an address and a port, such as `127.0.0.1:0` for any free one; without an address it is all of
-    them. At the end plans that are being made have `grace` seconds to get done.
+    them. At the end plans that are being made have `grace` seconds to get done. `requests` counts.
     """
 
     def __init__(
@@ -60,11 +63,13 @@ class PlannerServer:
         listen: str = DEFAULT_LISTEN,
         tls: ServerTLS | None = None,
         grace: float = GRACE_SECONDS,
+        requests: Requests | None = None,
     ) -> None:
         self._build = build
         self._host, self._port = _parsed(listen)
         self._tls = tls
         self._grace = grace
+        self._requests = requests or Requests()
         self._ready = False
         self._plans = 0
 
@@ -134,16 +139,34 @@ class PlannerServer:
         from grpc import StatusCode
 
         try:
+            answer = await self._plan(data, context)
+        except asyncio.CancelledError:
+            # The caller has gone, or its deadline has passed.
+            self._requests.answered(StatusCode.CANCELLED.name)
+            raise
+        self._requests.answered(StatusCode.OK.name)
+        return answer
+
+    async def _refuse(self, context: "Context", code: "grpc.StatusCode", text: str) -> NoReturn:
+        self._requests.answered(code.name)
+        await context.abort(code, text)
+
+    async def _plan(self, data: bytes, context: "Context") -> bytes:
+        from grpc import StatusCode
+
+        try:
             request = decode_request(data)
         except Garbled as error:
-            await context.abort(StatusCode.INVALID_ARGUMENT, str(error))
+            await self._refuse(context, StatusCode.INVALID_ARGUMENT, str(error))
         if not request.namespace or not request.pod_set:
-            await context.abort(StatusCode.INVALID_ARGUMENT, "namespace and podSet must be given")
+            text = "namespace and podSet must be given"
+            await self._refuse(context, StatusCode.INVALID_ARGUMENT, text)
         if not self._ready:
-            await context.abort(StatusCode.UNAVAILABLE, "the planner is still reading the cluster: try again")
+            text = "the planner is still reading the cluster: try again"
+            await self._refuse(context, StatusCode.UNAVAILABLE, text)
         if self._plans >= MAX_PLANS:
             text = f"{MAX_PLANS} plans are being made already: try again"
-            await context.abort(StatusCode.RESOURCE_EXHAUSTED, text)
+            await self._refuse(context, StatusCode.RESOURCE_EXHAUSTED, text)
         self._plans += 1
         try:
             return encode_plan(await self._build(request))
@@ -156,7 +179,7 @@ class PlannerServer:
                 reason=text,
                 exc_info=not isinstance(error, UserError),
             )
-            await context.abort(StatusCode.INTERNAL, text)
+            await self._refuse(context, StatusCode.INTERNAL, text)
         finally:
             self._plans -= 1
 

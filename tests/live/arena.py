@@ -1,0 +1,82 @@
+"""Planner services on the real control plane: in two namespaces, with stubs on this machine behind them."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import yaml
+from tests.live.planners import Context, Planner
+from tests.live.podsets import World, planner_service
+
+from longshore.api.podset import SCHEDULER_NAME
+from longshore.dev import ControlPlane
+from longshore.dev.ports import Port
+from longshore.kube._pb import planner_pb2 as pb
+
+CALL_SECONDS = 2.0
+Nodes = Callable[[pb.SchedulePlanRequest], Mapping[str, str]]
+
+
+class Arena:
+    """Two namespaces for planner services: `one` and `other`, each with an address on this machine."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.names = {each: f"planner-{secrets.token_hex(4)}" for each in ("one", "other")}
+        self.ports = {each: Port() for each in self.names}
+
+    def arguments(self, fallback: str) -> dict[str, object]:
+        """Of the plugin. Whatever is the name of the Service, it is `svc` here."""
+        return {
+            "callTimeout": f"{CALL_SECONDS:g}s",
+            "plannerFallback": fallback,
+            "plannerNamespaces": list(self.names.values()),
+            "plannerAddresses": {
+                f"{name}/svc": f"127.0.0.1:{self.ports[each].number}" for each, name in self.names.items()
+            },
+        }
+
+    @asynccontextmanager
+    async def planner(self, each: str, answer: Nodes) -> AsyncIterator[Planner]:
+        """A stub that listens there, and answers at once."""
+
+        async def respond(message: bytes, context: Context) -> bytes:
+            nodes = answer(pb.SchedulePlanRequest.FromString(message))
+            return pb.SchedulePlanResponse(assignments=nodes).SerializeToString()
+
+        async with Planner(respond).running(port=self.ports[each].number) as stub:
+            yield stub
+
+    @asynccontextmanager
+    async def service(
+        self, here: World, each: str, label: str, value: str = "enabled"
+    ) -> AsyncIterator[World]:
+        place = World(self.plane, here.client, self.names[each], [])
+        await place.create(planner_service("svc", label, value))
+        # The scheduler hears of it by another watch than that of pods.
+        await asyncio.sleep(0.1)
+        try:
+            yield place
+        finally:
+            await place.delete("Service", "svc")
+            await asyncio.sleep(0.1)
+
+
+def configuration(arena: Arena, fallback: str) -> str:
+    profile = {
+        "schedulerName": SCHEDULER_NAME,
+        "plugins": {
+            "multiPoint": {
+                "enabled": [{"name": "PodSetPlanner"}],
+                "disabled": [{"name": "DefaultPreemption"}],
+            }
+        },
+        "pluginConfig": [{"name": "PodSetPlanner", "args": arena.arguments(fallback)}],
+    }
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return yaml.safe_dump(head | {"profiles": [{"schedulerName": "longshore"}, profile]})
+
+
+def all_to(node: str, *names: str) -> Nodes:
+    return lambda _request: dict.fromkeys(names, node)

@@ -1,0 +1,125 @@
+"""A long search for a plan: everybody else goes on meanwhile, and what happens to the set is heeded."""
+
+import pytest
+from msgspec.structs import replace
+from tests.podset.stage import WORKERS, Sets, conditions, member, trigger, worker
+
+from longshore.api.podset import PLANNING
+from longshore.framework.effects import Bind
+from longshore.podset.texts import REASON_WAITING
+from longshore.testing import pod
+
+SEVEN = tuple(member(f"p{n}", cpu="2") for n in range(7))
+PATIENT = trigger(all_or_nothing=True, budget="10m")
+
+
+class Slow:
+    """A stopwatch by which every look costs ten seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 10.0
+        return self.now
+
+
+def searching() -> Sets:
+    """One pod too many, so that there is something to search for; the first round has just ended."""
+    sets = Sets(*WORKERS, PATIENT, *SEVEN)
+    sets.engine.stopwatch = Slow()
+    sets.release()
+    sets.after(1.0)
+    assert sets.condition("p0")[0] == REASON_WAITING
+    return sets
+
+
+def test_other_pods_are_bound_meanwhile() -> None:
+    sets = searching()
+    sets.add(pod("free").requests(cpu="1"))
+    sets.after(0.1)
+    assert sets.node_of("free")
+    assert sets.condition("p0")[0] == REASON_WAITING
+    sets.after(600.0)
+    assert sets.condition("p0")[0] == "Unschedulable"
+
+
+def test_room_that_comes_meanwhile_is_used() -> None:
+    sets = searching()
+    sets.add(worker("n4"))
+    sets.after(60.0)
+    assert sets.entries() == sets.nodes()
+    assert all(sets.nodes().values())
+
+
+def test_room_that_comes_too_late_for_the_last_round_is_used_in_the_next_plan() -> None:
+    sets = Sets(*WORKERS, trigger(all_or_nothing=True, budget="100s"), *SEVEN)
+    sets.engine.stopwatch = Slow()
+    sets.release()
+    sets.after(1.0)
+    # The second round is given up in the middle, and says nothing of the new node.
+    sets.add(worker("n4"))
+    sets.after(120.0)
+    assert all(sets.nodes().values())
+
+
+@pytest.mark.parametrize("event", ["held", "deleted"])
+def test_a_set_that_is_not_to_be_planned_any_more_ends_the_search(event: str) -> None:
+    sets = searching()
+    if event == "held":
+        sets.set_state(PLANNING)
+    else:
+        sets.take_away(*SEVEN)
+    sets.after(300.0)
+    assert sets.asked_for(Bind) == []
+    assert sets.plan() is None
+    assert sets.engine.deadline is None
+
+
+def test_a_pod_that_goes_meanwhile_lets_the_others_go() -> None:
+    sets = searching()
+    sets.take_away(SEVEN[0])
+    sets.after(120.0)
+    assert sets.entries() == sets.nodes()
+    assert len(sets.nodes()) == 6
+    assert all(sets.nodes().values())
+
+
+def test_a_pod_is_planned_as_it_has_become_meanwhile() -> None:
+    sets = searching()
+    sets.add(worker("reserved").taint("team"))
+    before, tolerant = sets.pod("p3"), member("x").tolerate("team")
+    sets.add(replace(before, spec=replace(before.spec, tolerations=tolerant.spec.tolerations)))
+    sets.after(300.0)
+    assert sets.node_of("p3") == "reserved"
+    assert sets.entries() == sets.nodes()
+
+
+def test_a_pod_bound_by_hand_meanwhile_stays_where_it_is() -> None:
+    sets = searching()
+    sets.add(worker("n4", cpu="2").unschedulable())
+    sets.add(replace(sets.pod("p6"), spec=replace(sets.pod("p6").spec, node_name="n4")))
+    sets.after(300.0)
+    assert sets.node_of("p6") == "n4"
+    assert sets.entries() == sets.nodes()
+    assert all(sets.nodes().values())
+
+
+def test_what_is_left_out_of_the_best_plan_goes_later() -> None:
+    sets = Sets(*WORKERS, trigger(budget="10m"), *SEVEN)
+    sets.engine.stopwatch = Slow()
+    sets.release()
+    sets.after(300.0)
+    assert sum(bool(node) for node in sets.nodes().values()) == 6
+    assert conditions(sets.stored_plan())["Complete"].status == "False"
+    # Of two rounds, without what others did in between.
+    assert sets.stored_plan().status.seconds == 90.0
+
+
+def test_a_restart_in_the_middle_begins_the_search_anew() -> None:
+    sets = searching()
+    sets.start_again()
+    sets.add(worker("n4"))
+    sets.after(5.0)
+    assert sets.entries() == sets.nodes()
+    assert all(sets.nodes().values())
