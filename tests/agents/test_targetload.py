@@ -1,7 +1,7 @@
 """Target load packing: the published numbers, what a pod is taken to use, and what is not known."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.agents.loaded import Loaded
 
@@ -88,6 +88,8 @@ def test_arguments_that_make_no_sense_are_told_in_one_line(args: dict[str, objec
     target=st.integers(1, 100),
     asked=st.integers(0, 10**6),
 )
+@example(used=1.8e306, cpu=1, target=1, asked=0)
+@example(used=-1.8e306, cpu=1, target=1, asked=0)
 def test_scores_stay_in_range_whatever_was_measured(used: float, cpu: int, target: int, asked: int) -> None:
     nodes = Loaded(node("n1").allocatable(cpu=f"{cpu}m"), load={"cpu/mean": {"n1": used}})
     agent = nodes.agent(TargetLoadPacking, targetUtilization=target)

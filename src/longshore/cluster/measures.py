@@ -33,6 +33,8 @@ MAX_AGE = 300.0
 SETTLE = 30.0
 
 _UNKNOWN = float("nan")
+# No node has so much of anything: with larger numbers arithmetic would overflow.
+_HUGE = 2.0**63
 # More than all pods of a node can ask for: nothing is unseen.
 _ALL = np.int64(2**62)
 _COUNTED = (CPU, MEMORY)
@@ -147,6 +149,7 @@ class Measures:
             rows = np.array([row for row, _ in entries])
             found, times = np.array([measured for _, measured in entries], np.float64).T
             found = np.where(np.isfinite(found) & ~(now - times > self.max_age), found, _UNKNOWN)
+            found = np.clip(found, -_HUGE, _HUGE)
             place = self._places[name]
             before = self._values[place, rows]
             changed[rows] |= (found != before) & ~(np.isnan(found) & np.isnan(before))
