@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -289,7 +290,7 @@ class World:
         finally:
             component.kill()
 
-    @property
+    @cached_property
     def _scheduler_account(self) -> Path:
         for role in ("system:kube-scheduler", "system:volume-scheduler"):
             kubeconfig = self.plane.service_account(

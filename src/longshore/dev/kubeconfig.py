@@ -33,9 +33,11 @@ def write_kubeconfig(
         "contexts": [{"name": name, "context": {"cluster": "longshore-dev", "user": name}}],
         "current-context": name,
     }
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    # In one step: somebody who starts with an older one may be reading it.
+    new = path.with_name(f"{path.name}.new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         yaml.safe_dump(config, file, sort_keys=False)
-    return path
+    return new.replace(path)
 
 
 def _encoded(path: Path) -> str:
