@@ -60,6 +60,8 @@ class Turn:
     # Pods with a Scheduled event
     events: int
     usage: Usage
+    # What of it went to the process beside the scheduler
+    cpu_beside: float
     # Of the machine's CPU time, what went to others while this side ran
     disturbance: float
     faults: list[str]
@@ -148,6 +150,7 @@ class Contest:
                     told, last_event = await self._stage.wait_for_events(last_bind=last_bind)
                 component.require_running()
                 cost = usage(*(each.pid for each in started if each.pid is not None))
+                beside = usage(*(each.pid for each in started[1:] if each.pid is not None))
                 disturbance = machine.disturbance(cost)
             except UserError as error:
                 if component.exit_code is not None:
@@ -172,6 +175,7 @@ class Contest:
             last_event=last_event,
             events=told,
             usage=cost,
+            cpu_beside=beside.cpu_seconds,
             disturbance=disturbance,
             faults=faults,
         )

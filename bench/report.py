@@ -44,12 +44,13 @@ def _table(title: str, turns: Turns, cell: Callable[[Turn], str]) -> None:
 
 
 def _medians(turns: Turns) -> dict[str, float]:
-    print(f"\n{'medians':<17}{'pods/s':>9}{'to last event':>15}{'CPU s':>9}{'peak MiB':>10}")
+    print(f"\n{'medians':<17}{'pods/s':>9}{'to last event':>15}{'CPU s':>9}{'beside':>8}{'peak MiB':>10}")
     rates = {}
     for side, seen in turns.items():
         rates[side] = statistics.median(turn.rate for turn in seen)
         to_last_event = statistics.median(turn.rate_to_last_event for turn in seen)
         cpu = statistics.median(turn.usage.cpu_seconds for turn in seen)
+        beside = statistics.median(turn.cpu_beside for turn in seen)
         peak = max(turn.usage.peak_bytes for turn in seen) / 2**20
-        print(f"  {side:<15}{rates[side]:9.0f}{to_last_event:15.0f}{cpu:9.1f}{peak:10.0f}")
+        print(f"  {side:<15}{rates[side]:9.0f}{to_last_event:15.0f}{cpu:9.1f}{beside:8.1f}{peak:10.0f}")
     return rates

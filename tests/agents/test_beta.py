@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.agents.asking import golden
 
 from longshore.agents import beta
@@ -32,6 +34,34 @@ def test_many_at_once_are_as_one_by_one() -> None:
     deviations = np.array([vector["sigma"] for vector in VECTORS])
     alone = [beta.risk(mean, deviation, 0.9) for mean, deviation in zip(means, deviations, strict=True)]
     assert beta.risk(means, deviations, 0.9).tolist() == alone
+
+
+SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1e-12, 0.3, 0.9, 1.0])
+
+
+@given(means=st.lists(SHARES, min_size=1), deviation=SHARES, threshold=SHARES)
+@example(means=[1e-12], deviation=2e-6, threshold=0.9)
+def test_a_risk_that_is_not_worked_out_would_not_be_noticed(
+    means: list[float], deviation: float, threshold: float
+) -> None:
+    many, deviations = np.array(means), np.full(len(means), deviation)
+    expected = 1 - (1 - beta.risk(many, deviations, threshold))
+    assert beta.noticeable_risk(many, deviations, threshold).tolist() == expected.tolist()
+    alone = [beta.noticeable_risk(mean, deviation, threshold) for mean in means]
+    assert alone == expected.tolist()
+
+
+def test_far_from_the_threshold_nothing_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    worked_out = beta.risk
+
+    def noted(mean: Any, deviation: Any, threshold: float) -> Any:
+        asked.extend(mean.tolist())
+        return worked_out(mean, deviation, threshold)
+
+    monkeypatch.setattr(beta, "risk", noted)
+    beta.noticeable_risk(np.array([0.1, 0.5, 0.8, 0.95]), np.full(4, 0.04), 0.9)
+    assert asked == [0.8, 0.95]
 
 
 @pytest.mark.parametrize(

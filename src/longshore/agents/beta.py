@@ -4,17 +4,19 @@ The risk is the probability that more than a threshold is used. It is worked out
 than as what is left of the rest, so that small risks keep their digits. scipy has the mathematics.
 """
 
-from typing import Any, NamedTuple
+import math
+from typing import NamedTuple
 
 import numpy as np
 
+from longshore.agents.amounts import Amount
 from longshore.errors import UserError
-
-# An array for many nodes, or a number for one.
-Amount = Any
 
 # A deviation below this share of the capacity is none: the distribution would be a step even so.
 _NEGLIGIBLE = 1e-9
+_ABOVE_NOTHING = 1e-300
+# A risk of e to the power of minus this is lost when it is taken from 1.
+_UNNOTICED = 54 * math.log(2)
 
 
 def require_scipy(plugin: str) -> None:
@@ -38,14 +40,42 @@ def risk(mean: Amount, deviation: Amount, threshold: Amount) -> Amount:
     """
     from scipy.special import betainc
 
-    mean, deviation = np.asarray(mean, np.float64), np.asarray(deviation, np.float64)
     certain = (deviation < _NEGLIGIBLE) | (mean <= 0)
+    if not isinstance(mean, np.ndarray):
+        if certain:
+            return 1.0 if mean > max(threshold, 0.0) else 0.0
+        if deviation * deviation >= mean * (1 - mean):
+            return 1.0
+        alpha, beta = fit(mean, deviation)
+        return float(betainc(beta, alpha, 1 - threshold))
     fitted = ~certain & (deviation * deviation < mean * (1 - mean))
     risks = np.where(certain, (mean > threshold) & (mean > 0), 1.0)
     alpha, beta = fit(mean[fitted], deviation[fitted])
     beyond = 1 - (threshold[fitted] if np.ndim(threshold) else threshold)
     risks[fitted] = betainc(beta, alpha, beyond)
-    return risks[()]
+    return risks
+
+
+def noticeable_risk(mean: Amount, deviation: Amount, threshold: float) -> Amount:
+    """The same, with none where what is left of 1 would be 1 all the same: most nodes are far from it."""
+    if not isinstance(mean, np.ndarray) or not 0 < threshold < 1:
+        risks = risk(mean, deviation, threshold)
+    else:
+        near = _may_be_noticed(mean, deviation, threshold)
+        risks = np.zeros(len(mean))
+        risks[near] = risk(mean[near], deviation[near], threshold)
+    return 1 - (1 - risks)
+
+
+def _may_be_noticed(mean: Amount, deviation: Amount, threshold: float) -> Amount:
+    """False where an upper bound of the tail is too small: it falls with the distance of mean and threshold.
+
+    The bound is that of Chernoff for a Beta distribution, with the divergence of the two as its exponent.
+    """
+    within = np.clip(mean, _ABOVE_NOTHING, threshold)
+    spread = within * (1 - within) / np.maximum(deviation * deviation, _NEGLIGIBLE**2) - 1
+    divergence = within * np.log(within / threshold) + (1 - within) * np.log((1 - within) / (1 - threshold))
+    return (spread * divergence < _UNNOTICED) | (mean > threshold)
 
 
 def log_density(at: Amount, alpha: float, beta: float) -> Amount:

@@ -1,20 +1,15 @@
 """How loaded nodes are: what of a resource is used on each, how much that varies, and what is not known.
 
 The mean of what was measured, with the forecast mixed in, plus the requests of pods that it cannot show yet.
-Where nothing is known, or too old, the policy `missing` of the agent counts. All of this works on the arrays
-of many nodes and on the numbers of one.
+Where nothing is known, or too old, the policy `missing` of the agent counts.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
-
+from longshore.agents.amounts import Amount, at_most, either, is_known, whole
 from longshore.cluster import CPU, MEMORY, Nodes
 from longshore.framework import MAX_SCORE
-
-# An array for many nodes, or a number for one.
-Amount = Any
 
 # What becomes of a resource without measurements. Neutral: it has no say, and a node without any is the
 # worst. FailOpen: it is accepted, with a middle score. FailClosed: it is refused. Requests: those of the
@@ -39,10 +34,7 @@ class Load(NamedTuple):
     def shares(self, request: float) -> tuple[Amount, Amount]:
         """The mean with one more pod that asks for so much, and the deviation: of the capacity, 0 to 1."""
         capacity = self.capacity + (self.capacity <= 0)
-        return (
-            np.minimum((self.used + request) / capacity, 1.0),
-            np.minimum(self.deviation / capacity, 1.0),
-        )
+        return at_most((self.used + request) / capacity, 1.0), at_most(self.deviation / capacity, 1.0)
 
 
 def load_of(
@@ -52,20 +44,18 @@ def load_of(
     measures, column = nodes.cluster.measures, COLUMNS[resource]
     capacity, requested = nodes.allocatable[column], nodes.requested[column]
     mean = measures.value(f"{resource}/mean", nodes)
-    offered = np.greater(capacity, 0)
-    known = offered & ~np.isnan(mean)
-    # Numbers may be of any size: what overflows is more than the node has.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if forecast_weight:
-            forecast = measures.value(f"{resource}/forecast", nodes)
-            # Of what is free, as it was measured: then the last digit is that of whoever measured it.
-            free = (1 - forecast_weight) * (capacity - mean) + forecast_weight * (capacity - forecast)
-            mean = np.where(np.isnan(forecast), mean, capacity - free)
-        used = np.fmax(mean, 0.0) + measures.unseen(nodes, column)
+    offered = capacity > 0
+    known = offered & is_known(mean)
+    if forecast_weight:
+        forecast = measures.value(f"{resource}/forecast", nodes)
+        # Of what is free, as it was measured: then the last digit is that of whoever measured it.
+        free = (1 - forecast_weight) * (capacity - mean) + forecast_weight * (capacity - forecast)
+        mean = either(is_known(forecast), capacity - free, mean)
+    used = either(mean > 0, mean, 0.0) + measures.unseen(nodes, column)
     if missing == "Requests":
-        used, known = np.where(known, used, requested), offered
-    deviation = np.fmax(measures.value(f"{resource}/std", nodes), 0.0)
-    return Load(known, capacity, np.where(known, used, 0.0), np.where(known, deviation, 0.0))
+        used, known = either(known, used, requested), offered
+    deviation = measures.value(f"{resource}/std", nodes)
+    return Load(known, capacity, either(known, used, 0.0), either(known & (deviation > 0), deviation, 0.0))
 
 
 def worst(scores: Sequence[tuple[Amount, Amount]], *, missing: Missing) -> Amount:
@@ -75,11 +65,6 @@ def worst(scores: Sequence[tuple[Amount, Amount]], *, missing: Missing) -> Amoun
     lowest: Amount = MAX_SCORE
     for known, score in scores:
         any_known = any_known | known
-        lowest = np.minimum(lowest, np.where(known, score, instead))
+        said = either(known, score, instead)
+        lowest = either(said < lowest, said, lowest)
     return whole(lowest * any_known)
-
-
-def whole(score: Amount) -> Amount:
-    """Without the fraction: an array of numbers, or a plain number."""
-    score = np.asarray(score)
-    return score.astype(np.int64) if score.ndim else int(score)

@@ -6,6 +6,8 @@ nodes that use little and vary little. The pod counts with its request, and adds
 """
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_
 from typing import Annotated, Any
 
 import msgspec
@@ -13,11 +15,11 @@ import numpy as np
 import structlog
 
 from longshore.agents import beta
+from longshore.agents.amounts import Amount, at_most, floor, root
 from longshore.agents.arguments import arguments, whole_numbers
 from longshore.agents.load import (
     COLUMNS,
     REASON_NO_MEASUREMENTS,
-    Amount,
     Missing,
     load_of,
     worst,
@@ -94,6 +96,8 @@ class SafeOverload:
         self._args = arguments(SafeOverloadArgs, args, name=self.name)
         beta.require_scipy(self.name)
         self._acceptable = self._args.percentile / 100
+        said = {"utilization": self._args.utilization, "percentile": self._args.percentile}
+        self._reasons = {resource: REASON_RISK.format(resource=resource, **said) for resource in COLUMNS}
         # What was asked last, with the answer: the score asks about the nodes that the filter asked about.
         self._last: tuple[Nodes, tuple[int, ...]] | None = None
         self._risks: list[_Risk] = []
@@ -112,26 +116,23 @@ class SafeOverload:
         return found
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Iterable[Rejection]:
-        args = self._args
         risks = self._of(pod, nodes)
-        if args.missing == "FailClosed":
-            known = np.logical_and.reduce([risk.known for risk in risks])
+        if self._args.missing == "FailClosed":
+            known = reduce(and_, (risk.known for risk in risks))
             yield Rejection(REASON_NO_MEASUREMENTS, np.logical_not(known), unresolvable=True)
         for risk in risks:
-            reason = REASON_RISK.format(
-                utilization=args.utilization, resource=risk.resource, percentile=args.percentile
-            )
-            yield Rejection(reason, risk.known & (risk.amount > self._acceptable), unresolvable=True)
+            too_likely = risk.known & (risk.amount > self._acceptable)
+            yield Rejection(self._reasons[risk.resource], too_likely, unresolvable=True)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Any:
         scores = [(risk.known, self._score(risk.amount)) for risk in self._of(pod, nodes)]
         return worst(scores, missing=self._args.missing)
 
     def _score(self, risk: Amount) -> Amount:
-        portion = np.minimum(risk / self._acceptable, 1.0) if self._acceptable else (risk > 0) * 1.0
-        score = 1 - np.sqrt(portion)
+        portion = at_most(risk / self._acceptable, 1.0) if self._acceptable else (risk > 0) * 1.0
+        score = 1 - root(portion)
         # The coarse ones are rounded down: only a node without any risk has the best one.
-        return _rounded(score * MAX_SCORE) if self._args.fine_scores else np.floor(score * _TENS) * _TENS
+        return _rounded(score * MAX_SCORE) if self._args.fine_scores else floor(score * _TENS) * _TENS
 
     def _of(self, pod: PodInfo, nodes: Nodes) -> list[_Risk]:
         """Worked out once for the filter and the score."""
@@ -152,9 +153,8 @@ class SafeOverload:
         mean, deviation = load.shares(request)
         if args.print_table:
             _print_tables(nodes, resource, load.known, mean, deviation)
-        risk = beta.risk(mean, deviation, args.utilization / 100)
-        # What is lost in the rounding of the probability to stay below is no risk.
-        return _Risk(resource, load.known, 1 - (1 - risk))
+        risk = beta.noticeable_risk(mean, deviation, args.utilization / 100)
+        return _Risk(resource, load.known, risk)
 
 
 class SafeBalance:
@@ -180,7 +180,7 @@ class SafeBalance:
             load = load_of(nodes, resource, forecast_weight=args.forecast_weight / 100, missing=args.missing)
             mean, deviation = load.shares(pod.requests.get(resource, 0))
             # The root of the deviation, not of the variance: what varies weighs heavily.
-            score = 1 - (mean + np.sqrt(deviation)) / 2
+            score = 1 - (mean + root(deviation)) / 2
             scores.append((load.known, _scaled(score, fine=args.fine_scores)))
         return worst(scores, missing=args.missing)
 
@@ -192,7 +192,7 @@ def _scaled(score: Amount, *, fine: bool) -> Amount:
 
 def _rounded(score: Amount) -> Amount:
     """Halves up."""
-    return np.floor(score + 0.5)
+    return floor(score + 0.5)
 
 
 def _print_tables(nodes: Nodes, resource: str, known: Amount, mean: Amount, deviation: Amount) -> None:

@@ -88,13 +88,14 @@ class Measures:
 
     def _column(self, table: Floats, name: str, nodes: "Nodes") -> Any:
         place = self._places.get(name)
-        if place is not None:
-            return nodes.take(table[place])
-        return _UNKNOWN if isinstance(nodes.rows, int) else np.full(len(nodes), _UNKNOWN)
+        if isinstance(nodes.rows, int):
+            return _UNKNOWN if place is None else table.item(place, nodes.rows)
+        return np.full(len(nodes), _UNKNOWN) if place is None else nodes.take(table[place])
 
     def unseen(self, nodes: "Nodes", column: int) -> Any:
         """What pods ask for that the measurements do not show yet; of cpu or memory."""
-        seen = nodes.take(self._seen[_COUNTED.index(column)])
+        place, rows = _COUNTED.index(column), nodes.rows
+        seen = self._seen.item(place, rows) if isinstance(rows, int) else nodes.take(self._seen[place])
         missing = nodes.requested[column] - seen
         return missing * (missing > 0)
 

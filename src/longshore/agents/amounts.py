@@ -1,0 +1,43 @@
+"""Arithmetic that is alike for the arrays of many nodes and for the number of one.
+
+numpy takes plain numbers as well, but then a call costs more than what it works out, and agents are asked
+about a single node after every pod. Operators need no help.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+# An array for many nodes, or a number for one.
+Amount = Any
+
+
+def is_known(amount: Amount) -> Amount:
+    return amount == amount  # noqa: PLR0124 - NaN alone is unlike itself
+
+
+def either(condition: Amount, then: Amount, otherwise: Amount) -> Amount:
+    """Amounts that are used where the condition holds, and those that are used elsewhere."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, then, otherwise)
+    return then if condition else otherwise
+
+
+def at_most(amount: Amount, limit: float) -> Amount:
+    if isinstance(amount, np.ndarray):
+        return np.minimum(amount, limit)
+    return limit if amount > limit else amount
+
+
+def root(amount: Amount) -> Amount:
+    return np.sqrt(amount) if isinstance(amount, np.ndarray) else math.sqrt(amount)
+
+
+def floor(amount: Amount) -> Amount:
+    return np.floor(amount) if isinstance(amount, np.ndarray) else math.floor(amount)
+
+
+def whole(amount: Amount) -> Amount:
+    """Without the fraction, as whole numbers."""
+    return amount.astype(np.int64) if isinstance(amount, np.ndarray) else int(amount)
