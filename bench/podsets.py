@@ -5,9 +5,9 @@
 
 As in `bench.throughput`, there are one real API server and etcd, and the sides take turns with the same pods.
 All pods are of one set, and held when its trigger is set to Schedule; from then on the time counts, so making
-and storing the plan is part of it. The bar: 0.7 of the ceiling, by the medians of the rounds. The first bind
-comes within a second of the trigger, with the default budget of 300 ms. At the end of each turn there is one
-plan, and every pod is where it says.
+and storing the plan is part of it. The bar: 0.7 of the ceiling, by the medians of the rounds. In every round
+the first bind comes within a second of the trigger, with the default budget of 300 ms. At the end of each
+turn there is one plan, and every pod is where it says.
 
 After that 200 sets of 20 pods are held at once and nothing happens: the share of a core that this takes. Its
 bar: 0.05. It ends with 1 if a bar is missed, unless it was a quick run.
@@ -15,7 +15,6 @@ bar: 0.05. It ends with 1 if a bar is missed, unless it was a quick run.
 
 import argparse
 import asyncio
-import statistics
 import time
 
 import msgspec
@@ -23,7 +22,7 @@ import uvloop
 from bench.contest import CEILING, Contest, Side
 from bench.heldsets import Crowd, idle_share, trigger
 from bench.options import arguments, run, sizes
-from bench.report import report
+from bench.report import report, table
 from bench.rounds import Turns, note, take_turns
 from bench.stage import NAMESPACE, Stage
 from bench.workloads import NODE, POD_SET
@@ -130,10 +129,15 @@ def _measure(options: argparse.Namespace) -> bool:
         turns, idle = uvloop.run(measure())
     note(f"{time.monotonic() - began:.0f} s in all")
     rates, sound = report(turns)
-    first = statistics.median(turn.to_first_bind for turn in turns[_NAME])
+    table(
+        "seconds from the trigger to the first bind",
+        {_NAME: turns[_NAME]},
+        lambda t: f"{t.to_first_bind:.2f}",
+    )
+    first = max(turn.to_first_bind for turn in turns[_NAME])
     share = rates[_NAME] / rates[CEILING]
     print(f"{crowd.sets} sets of {crowd.pods} pods held: {idle:.1%} of a core (bar {_IDLE_BAR:.0%})")
-    print(f"pod set, trigger to first bind = {first:.2f} s (bar {_FIRST_BIND_BAR:g} s)")
+    print(f"pod set, trigger to first bind = {first:.2f} s in the slowest round (bar {_FIRST_BIND_BAR:g} s)")
     print(f"pod set, trigger to last bind/ceiling = {share:.2f} (bar {_BAR:g})")
     bars = {"held sets": idle < _IDLE_BAR, "first bind": first < _FIRST_BIND_BAR, "rate": share >= _BAR}
     missed = [name for name, met in bars.items() if not met]

@@ -17,12 +17,12 @@ class Result(NamedTuple):
 
 
 def report(turns: Turns) -> Result:
-    _table("pods/s, first to last bind, each round", turns, lambda turn: f"{turn.rate:.0f}")
-    _table("pods with a Scheduled event", turns, lambda turn: str(turn.events))
+    table("pods/s, first to last bind, each round", turns, lambda turn: f"{turn.rate:.0f}")
+    table("pods with a Scheduled event", turns, lambda turn: str(turn.events))
     title = f"seconds from the last bind to the last event (at most {EVENTS_WITHIN:g})"
-    _table(title, turns, lambda turn: f"{turn.last_event - turn.last_bind:.1f}")
+    table(title, turns, lambda turn: f"{turn.last_event - turn.last_bind:.1f}")
     title = "CPU time that others took on this machine: rounds where it differs much are hard to compare"
-    _table(title, turns, lambda turn: f"{turn.disturbance:.0%}")
+    table(title, turns, lambda turn: f"{turn.disturbance:.0%}")
     rates = _medians(turns)
     faults = [
         f"WRONG: {side}, round {number}: {fault}"
@@ -37,7 +37,7 @@ def report(turns: Turns) -> Result:
     return Result(rates, sound=not faults)
 
 
-def _table(title: str, turns: Turns, cell: Callable[[Turn], str]) -> None:
+def table(title: str, turns: Turns, cell: Callable[[Turn], str]) -> None:
     print(f"\n{title}")
     for side, seen in turns.items():
         print(f"  {side:<15}" + "".join(f"{cell(turn):>9}" for turn in seen))

@@ -183,6 +183,7 @@ async def _run(
             settle=settings.settle,
             trace=trace,
             hindrance=lambda: host.hindrance,
+            later=loop.call_soon,
         )
 
         def measured(measurements: Measurements) -> None:

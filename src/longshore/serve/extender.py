@@ -70,6 +70,12 @@ class Verbs(msgspec.Struct, frozen=True):
 
 
 Answer = Callable[[bytes], Reply]
+# Has something done once the answer is on its way: whoever asked waits for nothing else.
+Later = Callable[[Callable[[], None]], object]
+
+
+def at_once(act: Callable[[], None]) -> None:
+    act()
 
 
 def assemble(
@@ -80,6 +86,7 @@ def assemble(
     max_age: float = MAX_AGE,
     settle: float = SETTLE,
     hindrance: Callable[[], str] = lambda: "",
+    later: Later = at_once,
     trace: bool = False,
 ) -> "Extender":
     """An extender for these agents; `cached` if the engine follows a cluster, else it knows no names.
@@ -109,6 +116,7 @@ def assemble(
         traffic=traffic,
         registry=registry_of(traffic, engine.cluster),
         hindrance=hindrance,
+        later=later,
         trace=trace,
     )
 
@@ -129,6 +137,7 @@ class Extender:
         traffic: Traffic,
         registry: CollectorRegistry,
         hindrance: Callable[[], str] = lambda: "",
+        later: Later = at_once,
         trace: bool = False,
     ) -> None:
         self._known = known
@@ -136,7 +145,9 @@ class Extender:
         self._traffic = traffic
         self._registry = registry
         self._hindrance = hindrance
+        self._later = later
         self._trace = trace
+        self._ranking = frozenset(verbs.priorities.values())
         self._unknown = UnknownNodes()
         self._question: Callable[[bytes], Question] = lru_cache(_PODS)(Question.about)
         self._posts: dict[str, Answer] = {"bind": self._bind, "preemption": self._preempt}
@@ -170,9 +181,7 @@ class Extender:
             return reply
         if path not in self._gets:
             seconds = (waited or 0.0) + time.perf_counter() - began
-            self._traffic.count(verb if verb in self._posts else "other", reply.status, seconds)
-        if reply.said is not None:
-            self._tell(verb, reply.said)
+            self._later(partial(self._tell, verb, reply, seconds))
         if self._trace:
             said, answered = body.decode(errors="replace"), reply.body.decode(errors="replace")
             log.debug("request", method=method, path=path, body=said, status=reply.status, reply=answered)
@@ -215,6 +224,9 @@ class Extender:
             rest = nodes.only(found.left)
             names = wire.written_names(rest.names)
             view.remember(names, rest)
+        if profile in self._ranking:
+            # While kube-scheduler ranks the nodes that are left itself, before it asks.
+            self._later(partial(view.foresee, profile, question, names))
         answer = wire.filtered(names=names, failed=failed, unresolvable=unresolvable)
         return Reply(200, answer, early=self._is_early(nodes), said=said)
 
@@ -226,10 +238,9 @@ class Extender:
             return Reply(400 if self._known is None else 503, wire.refused(problem))
         nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
         try:
-            scores = view.score(profile, question, nodes.rows)
+            answer = view.priorities(profile, question, nodes)
         except PluginFailure as failure:
             return Reply(500, wire.refused(_broken(verb, question, failure)))
-        answer = view.priorities(nodes.rows, scores)
         said = _said(question, nodes, len(nodes.rows))
         return Reply(200, answer, early=self._is_early(nodes), said=said)
 
@@ -260,9 +271,11 @@ class Extender:
     def _metrics(self) -> Reply:
         return Reply(200, generate_latest(self._registry), "text/plain; version=0.0.4; charset=utf-8")
 
-    def _tell(self, verb: str, said: Said) -> None:
-        self._traffic.nodes(verb, asked=said.nodes, answered=said.left)
-        log.info("answered", verb=verb, pod=said.pod, nodes=said.nodes, left=said.left)
+    def _tell(self, verb: str, reply: Reply, seconds: float) -> None:
+        self._traffic.count(verb if verb in self._posts else "other", reply.status, seconds)
+        if (said := reply.said) is not None:
+            self._traffic.nodes(verb, asked=said.nodes, answered=said.left)
+            log.info("answered", verb=verb, pod=said.pod, nodes=said.nodes, left=said.left)
 
 
 def _said(question: Question, nodes: Asked, left: int) -> Said:

@@ -20,6 +20,7 @@ from longshore.cluster.measures import Measured
 from longshore.engine.asking import final_scores, raw_scores, refused, rejections
 from longshore.engine.attempt import Attempt
 from longshore.engine.decision import Chooser
+from longshore.engine.failure import PluginFailure
 from longshore.engine.shapes import shape_key
 from longshore.framework import MAX_SCORE, Code, Status
 from longshore.framework.profile import Profile
@@ -64,6 +65,16 @@ class Refused(msgspec.Struct, frozen=True):
     reasons: Sequence[tuple[Status, Ints]] = ()
 
 
+class _Foreseen(msgspec.Struct, frozen=True):
+    """An answer of Prioritize, for when it is asked; the pod and the nodes are the very same things then."""
+
+    profile: str
+    question: Question
+    nodes: Asked
+    position: int
+    answer: bytes
+
+
 class View:
     """One cluster, seen by agents. `profiles` have one plugin each.
 
@@ -85,6 +96,7 @@ class View:
         # By row, the name, and elements of what Prioritize answers, one for each score.
         self._names: list[str] = []
         self._elements: list[bytes] = []
+        self._foreseen: _Foreseen | None = None
 
     def named(self, names: bytes) -> Asked:
         """The nodes of a list in JSON. Raises Malformed."""
@@ -167,12 +179,35 @@ class View:
             scores[unranked] = final_scores(slot, attempt.state, attempt.pod, raw, nodes, len(others))
         return scores
 
-    def priorities(self, rows: Ints, scores: Ints) -> bytes:
-        """What Prioritize answers, of scores out of 100."""
+    def priorities(self, profile: str, question: Question, nodes: Asked) -> bytes:
+        """What Prioritize answers. Raises PluginFailure."""
         self._catch_up()
+        foreseen = self._foreseen
+        if (
+            foreseen is not None
+            and foreseen.nodes is nodes
+            and foreseen.question is question
+            and foreseen.profile == profile
+            and foreseen.position == self.cluster.journal.position
+        ):
+            return foreseen.answer
+        scores = self.score(profile, question, nodes.rows)
         said = scores if self._fine_scores else (scores + _HALF) // _TENTH
-        places = rows * self._scores + said
+        places = nodes.rows * self._scores + said
         return wire.priorities(map(self._elements.__getitem__, places.tolist()))
+
+    def foresee(self, profile: str, question: Question, names: bytes) -> None:
+        """Have ready what Prioritize will answer about these nodes, unless the cluster changes meanwhile."""
+        [slot] = self._chooser(profile).profile.scores
+        if not slot.local or slot.normalizes:
+            # To be asked may mean something to it.
+            return
+        nodes = self.named(names)
+        try:
+            answer = self.priorities(profile, question, nodes)
+        except PluginFailure:
+            return  # it fails again when it is asked
+        self._foreseen = _Foreseen(profile, question, nodes, self.cluster.journal.position, answer)
 
 
 class SentNodes(View):
