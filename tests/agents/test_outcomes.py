@@ -184,6 +184,17 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
     assert story.wait(until=9999).rewards == []
 
 
+def test_times_of_a_node_whose_clock_is_ahead_are_as_good_as_none() -> None:
+    """Or else the outcome would be newer than all that was written down, and count after each restart."""
+    outcomes = Outcomes(long_enough=MTTF)
+    failed = run("Failed", container(ended(90_000)))
+    assert list(outcomes.told(failed, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
+    erring = run("Running", container(up(90_000), ended(80_000)), uid="u2")
+    assert list(outcomes.told(erring, found=False, time=5000)) == [PodOutcome("web", "n1", 0.5, 5000)]
+    assert list(outcomes.told(erring, found=False, time=5001)) == []
+    assert outcomes.deadline == 5000 + MTTF
+
+
 def test_what_is_found_has_the_time_of_its_containers_or_of_its_creation() -> None:
     outcomes = Outcomes(long_enough=MTTF)
     first = run("Failed", container(ended(300)))

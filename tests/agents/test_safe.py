@@ -1,5 +1,6 @@
 """SafeOverload and SafeBalance against the golden file, and where they go beyond it."""
 
+import math
 import sys
 from typing import Any
 
@@ -106,6 +107,12 @@ def test_requests_of_the_nodes_pods_stand_in_for_measurements_if_so_configured()
     agent = made(SafeOverload, cluster, missing="Requests")
     assert refused(agent, WEB, cluster) == {"bare": [CPU_REASON]}
     assert refused(agent, pod("small").requests(cpu="200m"), cluster) == {}
+
+
+def test_requests_that_stand_in_for_a_mean_do_not_vary() -> None:
+    cluster = loaded(BARE, pod("other").requests(cpu="4").on("bare"))
+    cluster.measures.put({"cpu/std": {"bare": (3000.0, math.nan)}}, now=0.0)
+    assert refused(made(SafeOverload, cluster, missing="Requests"), WEB, cluster) == {}
 
 
 def test_a_refusal_names_resource_threshold_and_acceptable_risk() -> None:

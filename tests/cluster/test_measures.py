@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from longshore.api import Node
-from longshore.cluster import CPU, MEMORY, ClusterState
+from longshore.cluster import CPU, MEMORY, ClusterState, PodInfo
 from longshore.cluster.measures import Measured
 from longshore.testing import node, pod
 
@@ -155,6 +155,63 @@ def test_pods_that_go_leave_nothing_unseen() -> None:
     cluster.add_pod(gone)
     put(cluster, now=0.0, n1=5.0)
     cluster.remove_pod(gone)
+    assert unseen(cluster) == 0
+
+
+def test_a_pod_that_follows_another_is_unseen_whatever_the_other_asked_for() -> None:
+    cluster = cluster_of("n1")
+    before = pod("a").requests(cpu="4").on("n1")
+    cluster.add_pod(before)
+    put(cluster, now=0.0, n1=4000.0)
+    put(cluster, now=30.0, n1=4000.0)
+    cluster.remove_pod(before)
+    put(cluster, now=60.0, n1=0.0)
+    cluster.add_pod(pod("b").requests(cpu="4").on("n1"))
+    assert unseen(cluster) == 4000
+    put(cluster, now=90.0, n1=0.0)
+    assert unseen(cluster) == 4000
+    put(cluster, now=120.0, n1=4000.0)
+    assert unseen(cluster) == 0
+
+
+def test_a_pod_that_comes_as_another_goes_is_unseen_at_the_next_measurement() -> None:
+    cluster = cluster_of("n1")
+    before = pod("a").requests(cpu="4").on("n1")
+    cluster.add_pod(before)
+    put(cluster, now=0.0, n1=4000.0)
+    cluster.add_pod(pod("b").requests(cpu="4").on("n1"))
+    cluster.remove_pod(before)
+    # What the first one used is still in what was measured.
+    assert unseen(cluster) == 0
+    put(cluster, now=30.0, n1=0.0)
+    assert unseen(cluster) == 4000
+    put(cluster, now=60.0, n1=4000.0)
+    assert unseen(cluster) == 0
+
+
+def test_a_bind_that_came_to_nothing_leaves_the_other_pods_seen() -> None:
+    cluster = cluster_of("n1")
+    cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
+    put(cluster, now=0.0, n1=1000.0)
+    tried = PodInfo.of(pod("b").requests(cpu="1"))
+    cluster.assume(tried, "n1")
+    cluster.forget(tried.pod)
+    put(cluster, now=30.0, n1=1000.0)
+    assert unseen(cluster) == 0
+
+
+def test_a_time_that_is_yet_to_come_is_not_believed() -> None:
+    cluster = cluster_of("n1")
+    put(cluster, now=0.0, taken=4e9, n1=5.0)
+    assert np.isnan(value(cluster, "n1"))
+
+
+def test_a_clock_that_is_a_little_ahead_does_not_keep_pods_unseen() -> None:
+    cluster = cluster_of("n1")
+    put(cluster, now=0.0, taken=100.0, n1=5.0)
+    cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
+    put(cluster, now=30.0, n1=5.0)
+    put(cluster, now=60.0, n1=5.0)
     assert unseen(cluster) == 0
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from tests.live.pods import create, manifest, pods, wait_until_running
 
-from longshore.agents.annotations import ALLOCATED_AT, moment
+from longshore.agents.annotations import ALLOCATED_AT
 from longshore.api import Node
+from longshore.api.moments import moment
 from longshore.cluster.measures import Measured
 from longshore.dev import ControlPlane
 from longshore.errors import UserError

@@ -94,7 +94,20 @@ def test_a_value_without_a_time_was_taken_now() -> None:
 
 
 def test_a_clock_that_is_ahead_does_not_make_values_last_longer() -> None:
-    assert wanted(measured(MEASURED, at=NOW + 3600))["longshore.dev/measured-at"] == NOW_TEXT
+    assert wanted(measured(MEASURED, at=NOW + 60))["longshore.dev/measured-at"] == NOW_TEXT
+
+
+def test_what_is_yet_to_come_is_not_written_and_is_taken_away() -> None:
+    early = NOW - 2 * MAX_AGE
+    assert wanted(measured(MEASURED, at=NOW), now=early) == {}
+    told = changes(annotated(), wanted(measured(MEASURED, at=NOW), annotated(), now=early))
+    assert told["mean-free-cpu"] is None
+    assert told["longshore.dev/measured-at"] is None
+
+
+def test_a_forecast_that_is_measured_no_longer_is_taken_away() -> None:
+    of = BIG.annotations(**{"forcasted-free-memory": "1"})
+    assert wanted(measured(MEASURED) | {"memory/forecast": {}}, of)["forcasted-free-memory"] is None
 
 
 def test_one_resource_that_is_measured_no_longer_is_taken_away_at_once() -> None:

@@ -46,6 +46,14 @@ def test_a_sample_from_the_past_is_passed_over() -> None:
     assert window.statistics()["mean"] == (100.0, 1000.0)
 
 
+def test_a_clock_that_was_ahead_for_one_sample_silences_nobody() -> None:
+    window = SlidingWindow(900)
+    window.add(100.0, 1000.0)
+    window.add(500.0, 86_400.0)
+    window.add(200.0, 1015.0)
+    assert window.statistics() == dict.fromkeys(ONE_SAMPLE, (200.0, 1015.0))
+
+
 def test_samples_leave_the_window() -> None:
     window = SlidingWindow(60)
     for value, time in ((100.0, 1000.0), (200.0, 1030.0), (300.0, 1060.0), (400.0, 1061.0)):

@@ -219,7 +219,7 @@ def test_each_answer_of_an_agent_is_one_line_of_the_log(safe: Made) -> None:
     with capture_logs() as told:
         safe.post(FILTER, about_names(WEB, ["calm", "full"]))
         safe.post(PRIORITIES, about_names(WEB, ["calm"]))
-    assert told == [
+    assert [line for line in told if line["log_level"] == "info"] == [
         {"log_level": "info", "event": "answered", "verb": FILTER, "pod": WEB.key, "nodes": 2, "left": 1},
         {"log_level": "info", "event": "answered", "verb": PRIORITIES, "pod": WEB.key, "nodes": 1, "left": 1},
     ]

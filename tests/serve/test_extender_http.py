@@ -159,6 +159,17 @@ def test_a_certificate_that_cannot_be_used_is_not_taken_up(safe: Made, ours: Aut
         assert version(port, ssl.create_default_context(cafile=ours.file)) == 200
 
 
+def test_an_authority_may_be_told_about_in_any_language(safe: Made, ours: Authority) -> None:
+    described = "# Autorité\n".encode("latin-1") + ours.file.read_bytes()
+    ours.file.with_name("described.crt").write_bytes(described)
+    shown = ours.client("scheduler", user="scheduler")
+    trust = ssl.create_default_context(cafile=ours.file)
+    trust.load_cert_chain(shown.public, shown.private)
+    serving = certificates(ours, client_ca=ours.file.with_name("described.crt"))
+    with on_a_port(safe.extender, certificates=serving) as port:
+        assert version(port, trust) == 200
+
+
 def test_an_authority_that_is_none_is_one_clear_line(ours: Authority, tmp_path: Path) -> None:
     wrong = tmp_path / "ca.crt"
     wrong.write_text("no certificate")

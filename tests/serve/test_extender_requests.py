@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 from tests.serve.extendernodes import CALM, FILTER, FULL, PRIORITIES, WEB, with_free
 from tests.serve.extenders import (
     Made,
@@ -124,6 +125,19 @@ def test_until_the_cache_is_full_no_node_is_refused_for_good() -> None:
     assert made.post(PRIORITIES, about_names(WEB, ["calm"]))[0] == 503
     assert made.extender.answer("GET", "/readyz", b"").status == 503
     assert made.extender.answer("GET", "/healthz", b"").status == 200
+
+
+def test_errors_are_counted_whatever_their_status_and_told_once() -> None:
+    made = make("safe", hindrance="nodes are still being listed")
+    with capture_logs() as told:
+        for _ in range(3):
+            made.post(FILTER, about_names(WEB, ["calm"]))
+        made.post(PRIORITIES, about_names(WEB, ["calm"]))
+    text = made.extender.answer("GET", "/metrics", b"").body.decode()
+    assert f'longshore_extender_errors_total{{verb="{FILTER}"}} 3.0' in text
+    assert f'longshore_extender_errors_total{{verb="{PRIORITIES}"}} 1.0' in text
+    warnings = [line for line in told if line["log_level"] == "warning"]
+    assert [line["reason"] for line in warnings] == ["nodes are still being listed"]
 
 
 def test_nodes_that_are_sent_wait_for_their_pods_and_measurements() -> None:

@@ -11,10 +11,10 @@ be called again for the same cluster: nodes are read once.
 import math
 import re
 import sys
-from datetime import datetime
 from typing import Final
 
 from longshore.api import InvalidQuantity, Node, value
+from longshore.api.moments import moment
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import Measured
 from longshore.cluster.resources import allocatable_amounts
@@ -115,16 +115,6 @@ def requested(node: Node) -> dict[str, Measured]:
 def number(text: str) -> float | None:
     """The number that a text is, as other languages read one too: no blanks, no underscores, no units."""
     return float(text) if _NUMBER.fullmatch(text) else None
-
-
-def moment(text: str) -> float:
-    """In seconds since 1970; NaN for what is no time."""
-    try:
-        at = datetime.fromisoformat(text)
-        # Without a zone it would be the local time of this machine, whatever that is.
-        return _UNKNOWN if at.tzinfo is None else at.timestamp()
-    except ValueError:
-        return _UNKNOWN
 
 
 def _gpus(node: Node) -> float:

@@ -52,10 +52,12 @@ def load_of(
         free = (1 - forecast_weight) * (capacity - mean) + forecast_weight * (capacity - forecast)
         mean = either(is_known(forecast), capacity - free, mean)
     used = either(mean > 0, mean, 0.0) + measures.unseen(nodes, column)
+    deviation = measures.value(f"{resource}/std", nodes)
+    # Of what was measured: requests that stand in for it do not vary.
+    deviation = either(known & (deviation > 0), deviation, 0.0)
     if missing == "Requests":
         used, known = either(known, used, requested), offered
-    deviation = measures.value(f"{resource}/std", nodes)
-    return Load(known, capacity, either(known, used, 0.0), either(known & (deviation > 0), deviation, 0.0))
+    return Load(known, capacity, either(known, used, 0.0), deviation)
 
 
 def worst(scores: Sequence[tuple[Amount, Amount]], *, missing: Missing) -> Amount:

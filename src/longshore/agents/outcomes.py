@@ -8,9 +8,9 @@ deleted ends says nothing about its node.
 
 import heapq
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import NamedTuple
 
+from longshore.api.moments import moment
 from longshore.api.podrun import ContainerRun, PodRun, TerminatedState
 
 WELL = 1.0
@@ -79,20 +79,20 @@ class Outcomes:
         if fate is None:
             fate = self._fates[meta.uid] = _Fate(run)
         # The time of what has none of its own.
-        told = min(time, _seconds(meta.creation_timestamp) or time) if found else time
+        told = (_past(meta.creation_timestamp, time) or time) if found else time
         up_since = None
         if meta.deletion_timestamp is not None:
             pass
         elif status.phase == "Running":
             for container in status.container_statuses:
-                yield from self._ends(fate, container, told)
-            up_since = _up_since(run, fate.up_since or told)
+                yield from self._ends(fate, container, told, time)
+            up_since = _up_since(run, fate.up_since or told, time)
         elif status.phase == "Succeeded" and fate.counted is None:
-            fate.counted = _over_since(run) or told
+            fate.counted = _over_since(run, time) or told
             yield PodOutcome(fate.type, fate.node, WELL, fate.counted)
         elif status.phase in ("Failed", "Unknown") and not fate.failed:
             fate.failed = True
-            yield PodOutcome(fate.type, fate.node, FAILED, _over_since(run) or told)
+            yield PodOutcome(fate.type, fate.node, FAILED, _over_since(run, time) or told)
         if up_since != fate.up_since:
             fate.up_since = up_since
             if up_since is not None and up_since != fate.counted:
@@ -101,12 +101,12 @@ class Outcomes:
     def gone(self, run: PodRun) -> None:
         self._fates.pop(run.metadata.uid, None)
 
-    def _ends(self, fate: _Fate, container: ContainerRun, told: float) -> Iterator[PodOutcome]:
+    def _ends(self, fate: _Fate, container: ContainerRun, told: float, now: float) -> Iterator[PodOutcome]:
         """Runs of the container that ended with an error, as far as they have not been counted."""
         for number, end in _ended(container):
             if not end.exit_code:
                 continue
-            which, time = end.finished_at or f"#{number}", _seconds(end.finished_at) or told
+            which, time = end.finished_at or f"#{number}", _past(end.finished_at, now) or told
             before = fate.ends.get(container.name)
             if before is not None and (which == before[0] or time < before[1]):
                 continue
@@ -120,17 +120,17 @@ def pod_type(labels: Mapping[str, str], name: str) -> str:
     return next((labels[key] for key in _TYPE_LABELS if labels.get(key)), name)
 
 
-def _up_since(run: PodRun, told: float) -> float | None:
+def _up_since(run: PodRun, told: float, now: float) -> float | None:
     """Since when all containers are up; None if one is not."""
     states = [container.state.running for container in run.status.container_statuses]
     if not all(states):
         return None
-    return max((_seconds(s.started_at) or told for s in states if s is not None), default=told)
+    return max((_past(s.started_at, now) or told for s in states if s is not None), default=told)
 
 
-def _over_since(run: PodRun) -> float | None:
+def _over_since(run: PodRun, now: float) -> float | None:
     ends = [end for container in run.status.container_statuses for _, end in _ended(container)]
-    return max((at for end in ends if (at := _seconds(end.finished_at)) is not None), default=None)
+    return max((at for end in ends if (at := _past(end.finished_at, now)) is not None), default=None)
 
 
 def _ended(container: ContainerRun) -> Iterator[tuple[int, TerminatedState]]:
@@ -140,9 +140,7 @@ def _ended(container: ContainerRun) -> Iterator[tuple[int, TerminatedState]]:
             yield container.restart_count - back, state.terminated
 
 
-def _seconds(text: str | None) -> float | None:
-    """Since 1970; None if it is no time in RFC 3339."""
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None
+def _past(text: str | None, now: float) -> float | None:
+    """Since 1970; None if it is no time, or yet to come: then a node's clock is ahead of ours."""
+    at = moment(text)
+    return at if at <= now else None

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from longshore.agents.rewards import BEST, Pair, Rewards, Value
+from longshore.api.moments import moment
 
 REWARDS = "rewards"
 UNTIL = "until"
@@ -83,7 +84,7 @@ def _text(time: float) -> str:
 
 
 def _time(text: str) -> float:
-    at = datetime.fromisoformat(text)
-    if at.tzinfo is None:
-        raise ValueError(f"{text} is in no time zone")
-    return at.timestamp()
+    at = moment(text)
+    if math.isnan(at):
+        raise ValueError(f"{text[:80]!r} is no time with its zone")
+    return at

@@ -37,7 +37,8 @@ _UNKNOWN = float("nan")
 _HUGE = 2.0**63
 # More than all pods of a node can ask for: nothing is unseen.
 _ALL = np.int64(2**62)
-_COUNTED = (CPU, MEMORY)
+_RESOURCES = {"cpu": CPU, "memory": MEMORY}
+_COUNTED = tuple(_RESOURCES.values())
 
 
 class Measures:
@@ -123,6 +124,15 @@ class Measures:
         self._values[:, row] = self._times[:, row] = self._asked_at[row] = _UNKNOWN
         self._seen[:, row] = _ALL
 
+    def pod_gone(self, row: int, requests: Mapping[str, int]) -> None:
+        """What it asked for is not in the next measurement: another pod that asks for it must not hide there.
+
+        It is taken to be one of those that were there at the last one. If not, pods count twice for a while.
+        """
+        for place, resource in enumerate(_RESOURCES):
+            left = self._asked.item(place, row) - requests.get(resource, 0)
+            self._asked[place, row] = max(left, 0)
+
     def put(self, values: Mapping[str, Mapping[str, Measured]], *, now: float) -> int:
         """Values by measure and node, at a time; the number of rows that changed by them, or by their age.
 
@@ -149,7 +159,9 @@ class Measures:
                 continue
             rows = np.array([row for row, _ in entries])
             found, times = np.array([measured for _, measured in entries], np.float64).T
-            found = np.where(np.isfinite(found) & ~(now - times > self.max_age), found, _UNKNOWN)
+            # What is yet to come would be believed until then, and longer.
+            of_this_time = ~(np.abs(now - times) > self.max_age)
+            found = np.where(np.isfinite(found) & of_this_time, found, _UNKNOWN)
             found = np.clip(found, -_HUGE, _HUGE)
             place = self._places[name]
             before = self._values[place, rows]
@@ -158,7 +170,8 @@ class Measures:
             self._times[place, rows] = times
             if name.endswith("/mean"):
                 known = ~np.isnan(found)
-                changed[rows[known]] |= self._cover(rows[known], times[known], now)
+                taken = np.where(times > now, now, times)
+                changed[rows[known]] |= self._cover(rows[known], taken[known], now)
         return self._tell(np.flatnonzero(changed))
 
     def _cover(self, rows: Ints, times: Floats, now: float) -> Bools:
@@ -169,7 +182,7 @@ class Measures:
         asked = self._cluster.requested[list(_COUNTED)][:, rows]
         before = self._seen[:, rows]
         seen = np.where(later, self._asked[:, rows], np.where(first, asked, before))
-        seen = np.where(timed, seen, _ALL)
+        seen = np.where(timed, np.minimum(seen, asked), _ALL)
         move = first | later
         self._asked[:, rows] = np.where(move, asked, self._asked[:, rows])
         # Pods may have come after it was taken, until it was told.

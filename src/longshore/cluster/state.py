@@ -264,6 +264,8 @@ class ClusterState:
         """The pod is gone or has ended; a successor of the same name is left alone."""
         placed = self._find(pod)
         if placed is not None:
+            if self.measures and not placed.assumed:
+                self.measures.pod_gone(placed.row, placed.info.requests)
             del self._placed[pod.key]
             self._take_out(placed)
 

@@ -41,6 +41,11 @@ def trust(authority: bytes | None, *, verify: bool = True) -> ssl.SSLContext:
     return context
 
 
+def trust_also(context: ssl.SSLContext, authority: bytes) -> None:
+    """Trust this authority beside those that are trusted already."""
+    _add(context, _certificates(authority))
+
+
 def identify(context: ssl.SSLContext, *, certificate: bytes, key: bytes) -> None:
     """Show this client certificate on all connections that are opened from now on."""
     certificates = _certificates(certificate)

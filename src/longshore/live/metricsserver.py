@@ -6,11 +6,11 @@ window reaches back. A fresh start knows little: the deviation comes with the se
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
 
 import msgspec
 
 from longshore.api import InvalidQuantity, Node, milli_value, value
+from longshore.api.moments import moment
 from longshore.kube.client import Client
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.live.measuring import ProviderFailed, Values
@@ -49,7 +49,7 @@ class MetricsServer:
         known = {node.metadata.name for node in nodes}
         self._windows.keep(known)
         for item in await self._items():
-            time = _seconds(item.timestamp)
+            time = moment(item.timestamp)
             if item.metadata.name not in known or math.isnan(time):
                 continue
             for resource, amount in _amounts(item).items():
@@ -90,11 +90,3 @@ def _amounts(item: _NodeMetrics) -> dict[str, float]:
         if amount >= 0:
             amounts[resource] = float(amount)
     return amounts
-
-
-def _seconds(text: str) -> float:
-    try:
-        time = datetime.fromisoformat(text)
-        return math.nan if time.tzinfo is None else time.timestamp()
-    except (ValueError, OverflowError):
-        return math.nan

@@ -18,9 +18,9 @@ from longshore.agents.annotations import (
     MEASURED_AT,
     REQUESTED,
     STD_FREE,
-    moment,
 )
 from longshore.api import InvalidQuantity, Node, Pod, value
+from longshore.api.moments import moment
 from longshore.cluster import PodInfo
 from longshore.cluster.measures import Measured
 from longshore.cluster.resources import allocatable_amounts
@@ -99,21 +99,21 @@ def changes(node: Node, wanted: Wanted) -> Wanted:
 def _fresh(node: str, values: Values, *, now: float, max_age: float) -> dict[str, Measured]:
     """Its values that are numbers and not too old.
 
-    One without a time was taken when it was asked for, and so was one whose clock is ahead of ours.
+    One without a time was taken when it was asked for, and so was one whose clock is a little ahead of ours.
     """
     found: dict[str, Measured] = {}
     for measure, by_node in values.items():
         amount, at = by_node.get(node, (math.nan, math.nan))
-        at = now if math.isnan(at) else min(at, now)
-        if math.isfinite(amount) and now - at <= max_age:
-            found[measure] = (amount, at)
+        at = now if math.isnan(at) else at
+        if math.isfinite(amount) and abs(now - at) <= max_age:
+            found[measure] = (amount, min(at, now))
     return found
 
 
 def _grown_old(node: Node, *, now: float, max_age: float) -> bool:
-    """Values without a time were written by somebody else, and never grow old."""
+    """Or are of a time that is yet to come. Without one they are somebody else's, and never grow old."""
     _, at = annotations.load(node)["cpu/mean"]
-    return now - at > max_age
+    return abs(now - at) > max_age
 
 
 def _amounts(columns: Mapping[str, int], gpus: str) -> dict[str, int]:

@@ -58,9 +58,9 @@ class Prometheus:
         names = NodeNames(self._settings, nodes)
         dropped = self.dropped
         values = {
-            query.measure: self._by_node(found[query.value], found.get(query.time, ()), names)
+            # One that failed has no values, but is ours: whoever writes them down takes the old ones away.
+            query.measure: self._by_node(found.get(query.value, ()), found.get(query.time, ()), names)
             for query in self._queries
-            if query.value in found
         }
         self._tell_dropped(self.dropped - dropped)
         if not any(values.values()):

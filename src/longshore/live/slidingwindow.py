@@ -16,7 +16,12 @@ class SlidingWindow:
         self._samples: deque[Measured] = deque()
 
     def add(self, value: float, time: float) -> None:
-        """A sample; one that is not newer than the last was seen before, and is passed over."""
+        """A sample; one that is not newer than the last was seen before, and is passed over.
+
+        If it is far older, the clock was ahead for a while: what it told then is forgotten.
+        """
+        if self._samples and time < self._samples[-1][1] - self._length:
+            self._samples.clear()
         if self._samples and time <= self._samples[-1][1]:
             return
         self._samples.append((value, time))

@@ -1,8 +1,10 @@
 """Conditions of triggers and plans, as the API server's conventions have them."""
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from longshore.api.moments import moment
 from longshore.api.podset import Condition
 
 
@@ -13,12 +15,8 @@ def timestamp(wall: float) -> str:
 
 def seconds_of(text: str | None) -> float | None:
     """Seconds since 1970 of an RFC 3339 time; None if it is none."""
-    if not text:
-        return None
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
+    seconds = moment(text)
+    return None if math.isnan(seconds) else seconds
 
 
 def condition(kind: str, holds: bool, reason: str, message: str = "", *, generation: int = 0) -> Condition:

@@ -59,6 +59,8 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     allow: str = ""
     # A node is not known here, perhaps not yet: the answer may be another in a moment.
     early: bool = False
+    # Whoever asked hears of an error, whatever the status is: Filter has a place for it in what it answers.
+    failed: bool = False
     said: Said | None = None
 
 
@@ -147,7 +149,10 @@ class Extender:
         self._hindrance = hindrance
         self._later = later
         self._trace = trace
-        self._ranking = frozenset(verbs.priorities.values())
+        # Why it was not ready when it was last asked.
+        self._problem = ""
+        # Profiles that were asked for priorities: an entry need not have both verbs.
+        self._ranking: set[str] = set()
         self._unknown = UnknownNodes()
         self._question: Callable[[bytes], Question] = lru_cache(_PODS)(Question.about)
         self._posts: dict[str, Answer] = {"bind": self._bind, "preemption": self._preempt}
@@ -206,12 +211,12 @@ class Extender:
         question = self._question(asked.pod)
         view, problem = self._view(asked)
         if view is None:
-            return Reply(200, wire.filtered(error=problem))
+            return Reply(200, wire.filtered(error=problem), failed=True)
         nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
         try:
             found = view.filter(profile, question, nodes.rows)
         except PluginFailure as failure:
-            return Reply(200, wire.filtered(error=_broken(verb, question, failure)))
+            return Reply(200, wire.filtered(error=_broken(verb, question, failure)), failed=True)
         left = int(found.left.sum())
         said = _said(question, nodes, left)
         failed, unresolvable = _reasons(view, found)
@@ -231,6 +236,7 @@ class Extender:
         return Reply(200, answer, early=self._is_early(nodes), said=said)
 
     def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
+        self._ranking.add(profile)
         asked = wire.asked(body)
         question = self._question(asked.pod)
         view, problem = self._view(asked)
@@ -251,7 +257,12 @@ class Extender:
         """What knows the nodes, or why nothing does."""
         if asked.names is not None and self._known is None:
             return None, STANDALONE
-        if problem := self._hindrance():
+        problem = self._hindrance()
+        if problem != self._problem:
+            self._problem = problem
+            if problem:
+                log.warning("not ready", reason=problem)
+        if problem:
             return None, f"the extender is not ready: {problem}"
         return (self._sent if asked.names is None else self._known), ""
 
@@ -272,7 +283,9 @@ class Extender:
         return Reply(200, generate_latest(self._registry), "text/plain; version=0.0.4; charset=utf-8")
 
     def _tell(self, verb: str, reply: Reply, seconds: float) -> None:
-        self._traffic.count(verb if verb in self._posts else "other", reply.status, seconds)
+        known = verb if verb in self._posts else "other"
+        self._traffic.count(known, reply.status, seconds, failed=reply.failed or reply.status >= 400)
+        log.debug("asked", verb=known, status=reply.status, failed=reply.failed, seconds=round(seconds, 6))
         if (said := reply.said) is not None:
             self._traffic.nodes(verb, asked=said.nodes, answered=said.left)
             log.info("answered", verb=verb, pod=said.pod, nodes=said.nodes, left=said.left)

@@ -21,13 +21,15 @@ class Traffic:
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
+        self.errors: Counter[str] = Counter()
         self.seconds: dict[str, Histogram] = {}
         # Nodes asked about, and nodes that were left or got a score.
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
 
-    def count(self, verb: str, status: int, seconds: float) -> None:
+    def count(self, verb: str, status: int, seconds: float, *, failed: bool) -> None:
         self.requests[verb, status] += 1
+        self.errors[verb] += failed
         histogram = self.seconds.get(verb)
         if histogram is None:
             histogram = self.seconds[verb] = Histogram(_SECONDS)
@@ -80,6 +82,14 @@ def _requests(traffic: Traffic) -> Iterator[Metric]:
     for (verb, status), number in traffic.requests.items():
         requests.add_metric([verb, str(status)], number)
     yield requests
+    errors = CounterMetricFamily(
+        "longshore_extender_errors",
+        "Requests that were answered with an error, whatever their HTTP status.",
+        labels=["verb"],
+    )
+    for verb, number in traffic.errors.items():
+        errors.add_metric([verb], number)
+    yield errors
     seconds = HistogramMetricFamily(
         "longshore_extender_request_duration_seconds",
         "Time from the last byte of a request to its answer.",

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from longshore.errors import UserError
-from longshore.kube.tls import Unusable, trust
+from longshore.kube.tls import Unusable, trust, trust_also
 from longshore.serve.server import tls_from
 
 log = structlog.get_logger()
@@ -55,7 +55,7 @@ class Certificates:
     def _trust(self) -> None:
         authority = self._in_use[2]
         if authority:
-            self.context.load_verify_locations(cadata=authority.decode())
+            trust_also(self.context, authority)
 
 
 def _content(files: TLSFiles) -> tuple[bytes, bytes, bytes]:
