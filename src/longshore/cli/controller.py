@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import time
 from contextlib import AbstractContextManager
 
 import click
@@ -38,6 +37,7 @@ def command(
     from longshore.engine import Engine
     from longshore.framework.configuration import LeaderElection, default_configuration
     from longshore.kube.config import load
+    from longshore.live import clock
     from longshore.live.run import schedule
     from longshore.live.vitals import Vitals
     from longshore.podset.triggers import TriggerController
@@ -49,7 +49,7 @@ def command(
         default_configuration("longshore.dev/controller"),
         leader_election=LeaderElection(leader_elect=leader_elect, resource_name="longshore-controller"),
     )
-    engine = Engine(configuration, controllers=[TriggerController], epoch=time.time() - time.monotonic())
+    engine = Engine(configuration, controllers=[TriggerController], epoch=clock.epoch())
     metrics = Metrics(engine)
 
     async def run() -> None:

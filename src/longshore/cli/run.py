@@ -100,6 +100,7 @@ def command(
     from longshore.errors import UserError
     from longshore.framework.timelimit import TimeLimit
     from longshore.kube.config import Connection, load
+    from longshore.live import clock
     from longshore.live.measuring import settings_for
     from longshore.live.plannercalls import PlannerCalls
     from longshore.live.run import schedule
@@ -133,7 +134,7 @@ def command(
             configuration,
             plugins={**setup.plugins, **limit.apply(foreign)},
             controllers=_controllers(controllers, configuration),
-            epoch=time.time() - time.monotonic(),
+            epoch=clock.epoch(),
             stopwatch=time.monotonic,
         )
     kubeconfig = kubeconfig or configuration.client_connection.kubeconfig or None

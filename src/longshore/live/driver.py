@@ -22,6 +22,7 @@ from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import ANNOTATED_PODS, NODES, PODS, Resource
 from longshore.kube.writer import Writer
+from longshore.live.clock import follow
 from longshore.live.custom import CustomMirror
 from longshore.live.effects import Performer
 from longshore.live.extender import ExtenderCalls
@@ -162,6 +163,7 @@ class Driver:
     async def _loop(self) -> None:
         while not self._ended():
             self._wake.clear()
+            follow(self._engine)
             self._receive()
             # The engine must know of every bound pod before it gives away room.
             if not self._ready and not self._inbox and self.synced:

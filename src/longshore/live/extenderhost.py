@@ -19,6 +19,7 @@ from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS, Resource
 from longshore.kube.writer import Writer
+from longshore.live.clock import follow
 from longshore.live.custom import CustomMirror
 from longshore.live.effects import Performer
 from longshore.live.extender import ExtenderCalls
@@ -132,6 +133,7 @@ class ExtenderHost:
     async def _act(self) -> None:
         while True:
             self._wake.clear()
+            follow(self._engine)
             now = time.monotonic()
             if not self._unlisted:
                 self._known.set()

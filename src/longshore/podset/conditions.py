@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 from longshore.api.moments import moment
 from longshore.api.podset import Condition
 
+# No time is later than this: 9999-12-31T23:59:59Z.
+_LAST = 253_402_300_799
+
 
 def timestamp(wall: float) -> str:
     """Seconds since 1970 as RFC 3339, in whole seconds."""
-    return datetime.fromtimestamp(int(wall), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(min(wall, _LAST)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds_of(text: str | None) -> float | None:

@@ -25,7 +25,7 @@ from longshore.api.podset import (
 )
 from longshore.engine import Engine
 from longshore.framework.controllers import Errand
-from longshore.framework.effects import PatchObject, RecordEvent, Succeeded
+from longshore.framework.effects import Outcome, PatchObject, RecordEvent, Succeeded
 from longshore.framework.profile import Profile
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.arguments import NAME
@@ -41,9 +41,32 @@ NAME_USABLE = "PodSetNameUsable"
 # By what triggers are fired, for those who count.
 BY_HAND, BY_QUIET_TIME = "hand", "quiet-time"
 
-# Seconds between two writes of a status, and until a write that came to nothing is repeated.
+# Seconds between two writes of a status.
 _BETWEEN_WRITES = 1.0
-_RETRY = 1.0
+# Seconds until a write that came to nothing is repeated, and at most, if it goes on so.
+_RETRY, _LONGEST_RETRY = 1.0, 300.0
+# The clock of the wall may be set while a trigger waits: it is looked at this often.
+_LOOK_AT_CLOCK = 60.0
+
+
+class _Patience:
+    """With writes of one sort, as long as the trigger is what it was when one came to nothing."""
+
+    def __init__(self) -> None:
+        self._version = ""
+        self._wait = 0.0
+        self._until = float("-inf")
+
+    def until(self, version: str) -> float:
+        """When the next one may be tried, of this version of the trigger."""
+        return self._until if version == self._version else float("-inf")
+
+    def failed(self, version: str, *, now: float) -> None:
+        self._wait = min(max(2 * self._wait, _RETRY), _LONGEST_RETRY)
+        self._version, self._until = version, now + self._wait
+
+    def succeeded(self) -> None:
+        self._wait, self._version = 0.0, ""
 
 
 class _Watched:
@@ -59,6 +82,7 @@ class _Watched:
         # The last time it fired that was because its quiet time was over.
         self.by_us = False
         self.warned: set[str] = set()
+        self.firing, self.writing = _Patience(), _Patience()
 
 
 class TriggerController:
@@ -75,7 +99,7 @@ class TriggerController:
         self._agenda = Agenda()
         # By UID.
         self._watched: dict[str, _Watched] = {}
-        # When the newest pod of each set was created.
+        # When the newest pod of each set was created, as far as that is known.
         self._newest: dict[SetKey, float] = {}
         # How many triggers have fired, and by what. One that was made as Schedule has been fired by hand.
         self.fired = {BY_HAND: 0, BY_QUIET_TIME: 0}
@@ -96,13 +120,21 @@ class TriggerController:
             self._agenda.put(podset.key, now)
 
     def _note_creation(self, podset: PodSet, pod: Pod) -> None:
-        uid, newest = pod.metadata.uid, self._newest.get(podset.key, 0.0)
+        uid, newest = pod.metadata.uid, self._newest.get(podset.key)
+        if newest is None:
+            return
         if uid in podset.pending or uid in podset.bound:
             self._newest[podset.key] = max(newest, _created(pod))
         elif _created(pod) >= newest:
             # Without it another one is the last.
-            left = (*podset.pending.values(), *podset.bound.values())
-            self._newest[podset.key] = max(map(_created, left), default=0.0)
+            del self._newest[podset.key]
+
+    def _last_creation(self, podset: PodSet) -> float:
+        newest = self._newest.get(podset.key)
+        if newest is None:
+            pods = (*podset.pending.values(), *podset.bound.values())
+            newest = self._newest[podset.key] = max(map(_created, pods), default=0.0)
+        return newest
 
     def advance(self, *, now: float) -> Iterable[Errand]:
         for key in self._agenda.due(now):
@@ -122,17 +154,20 @@ class TriggerController:
         version = trigger.metadata.resource_version
         fire_at = self._fire_at(podset, trigger, watched, now=now)
         if fire_at is not None and fire_at <= self._wall(now):
-            if version != watched.fired:
+            if now < watched.firing.until(version):
+                self._agenda.put(podset.key, watched.firing.until(version))
+            elif version != watched.fired:
                 watched.under_way = True
                 yield self._fire(podset, trigger, watched)
             return
         if fire_at is not None:
-            self._agenda.put(podset.key, fire_at - self._engine.epoch)
+            self._agenda.put(podset.key, min(fire_at - self._engine.epoch, now + _LOOK_AT_CLOCK))
         status = self._status(podset, trigger, watched, fire_at, now=now)
         if version == watched.written or _without_times(status) == _without_times(trigger.status):
             return
-        if now < watched.last_write + _BETWEEN_WRITES:
-            self._agenda.put(podset.key, watched.last_write + _BETWEEN_WRITES)
+        not_before = max(watched.last_write + _BETWEEN_WRITES, watched.writing.until(version))
+        if now < not_before:
+            self._agenda.put(podset.key, not_before)
             return
         watched.under_way = True
         watched.last_write = now
@@ -151,7 +186,7 @@ class TriggerController:
         if since is None:
             since = seconds_of(trigger.status.planning_since)
         created = seconds_of(trigger.metadata.creation_timestamp) or 0.0
-        return quiet + max(created, since or 0.0, self._newest.get(podset.key, 0.0))
+        return quiet + max(created, since or 0.0, self._last_creation(podset))
 
     def _status(
         self,
@@ -200,7 +235,7 @@ class TriggerController:
             quiet = meta.labels.get(QUIET_TIME_LABEL, "")
             yield _event(trigger, "Normal", FIRED, f"the quiet time of {quiet} is over")
         # Else it was changed meanwhile, most likely: the watch tells how, and whether it still is to fire.
-        self._look_again(podset, trigger, done=isinstance(outcome, Succeeded))
+        self._look_again(podset, trigger, watched.firing, outcome)
 
     def _write(
         self, podset: PodSet, trigger: ScheduleTrigger, watched: _Watched, status: ScheduleTriggerStatus
@@ -217,7 +252,7 @@ class TriggerController:
         if isinstance(outcome, Succeeded):
             watched.written = meta.resource_version
             self._count(trigger, status, watched)
-        self._look_again(podset, trigger, done=isinstance(outcome, Succeeded))
+        self._look_again(podset, trigger, watched.writing, outcome)
 
     def _count(self, trigger: ScheduleTrigger, status: ScheduleTriggerStatus, watched: _Watched) -> None:
         """When its status first says so: once, however many replicas watch, whoever took over from whom."""
@@ -226,11 +261,15 @@ class TriggerController:
         elif not _has_fired(trigger.status):
             self.fired[BY_QUIET_TIME if watched.by_us else BY_HAND] += 1
 
-    def _look_again(self, podset: PodSet, trigger: ScheduleTrigger, *, done: bool) -> None:
+    def _look_again(
+        self, podset: PodSet, trigger: ScheduleTrigger, patience: _Patience, outcome: Outcome
+    ) -> None:
         """Changes that came while a write was under way have not been looked at."""
-        known = podset.triggers.get(trigger.metadata.name)
-        changed = known is None or known.metadata.resource_version != trigger.metadata.resource_version
-        self._agenda.put(podset.key, self._engine.now + (0.0 if done or changed else _RETRY))
+        if isinstance(outcome, Succeeded):
+            patience.succeeded()
+        else:
+            patience.failed(trigger.metadata.resource_version, now=self._engine.now)
+        self._agenda.put(podset.key, self._engine.now)
 
     def _of(self, trigger: ScheduleTrigger) -> _Watched:
         return self._watched.setdefault(trigger.metadata.uid, _Watched())
@@ -271,19 +310,11 @@ def _has_fired(status: ScheduleTriggerStatus) -> bool:
 
 
 def _in_use(podset: PodSet, trigger: ScheduleTrigger) -> Condition:
-    first = podset.trigger
-    counts = first is trigger or first is None
-    message = (
-        ""
-        if counts
-        else f"ignored: of several triggers of a set the first by name counts, {first_name(podset)}"
-    )
-    reason = "FirstByName" if counts else "Ignored"
-    return condition(IN_USE, counts, reason, message, generation=trigger.metadata.generation)
-
-
-def first_name(podset: PodSet) -> str:
-    return min(podset.triggers, default="")
+    first, generation = podset.trigger, trigger.metadata.generation
+    if first is None or first is trigger:
+        return condition(IN_USE, True, "FirstByName", generation=generation)
+    message = f"ignored: of several triggers of a set the first by name counts, {first.metadata.name}"
+    return condition(IN_USE, False, "Ignored", message, generation=generation)
 
 
 def _event(trigger: ScheduleTrigger, kind: Any, reason: str, note: str) -> RecordEvent:
