@@ -215,6 +215,13 @@ def test_filter_and_score_share_one_computation(monkeypatch: pytest.MonkeyPatch)
     assert len(calls) == 2
 
 
+def test_scores_are_rounded_to_the_nearest_ten_if_so_configured() -> None:
+    cluster = loaded(CPU_ONLY)
+    # (1 - sqrt(0.00466237 / 0.3)) * 10 is 8.75.
+    assert scores(made(SafeOverload, cluster), WEB, cluster) == {"cpuonly": 80}
+    assert scores(made(SafeOverload, cluster, roundScores=True), WEB, cluster) == {"cpuonly": 90}
+
+
 def test_fine_scores_tell_apart_what_tens_do_not() -> None:
     busier = CPU_ONLY.annotations(**{"mean-free-cpu": "2300"})
     cluster = loaded(CPU_ONLY, node("busier").allocatable(cpu="8").annotations(**busier.metadata.annotations))

@@ -65,6 +65,8 @@ class SafeOverloadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     print_table: bool = False
     # Scores in steps of 1 rather than of 10.
     fine_scores: bool = False
+    # To the nearest step; else steps of 10 are rounded down, so that only a node without any risk has 100.
+    round_scores: bool = False
     missing: Missing = "Neutral"
 
 
@@ -130,9 +132,10 @@ class SafeOverload:
 
     def _score(self, risk: Amount) -> Amount:
         portion = at_most(risk / self._acceptable, 1.0) if self._acceptable else (risk > 0) * 1.0
-        score = 1 - root(portion)
-        # The coarse ones are rounded down: only a node without any risk has the best one.
-        return _rounded(score * MAX_SCORE) if self._args.fine_scores else floor(score * _TENS) * _TENS
+        score, args = 1 - root(portion), self._args
+        if args.fine_scores or args.round_scores:
+            return _scaled(score, fine=args.fine_scores)
+        return floor(score * _TENS) * _TENS
 
     def _of(self, pod: PodInfo, nodes: Nodes) -> list[_Risk]:
         """Worked out once for the filter and the score."""

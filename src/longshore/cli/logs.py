@@ -1,8 +1,10 @@
 """Logs of the long-running commands: one line an event, for people on a terminal and JSON elsewhere."""
 
+import json
 import logging
 import sys
 
+import msgspec
 import structlog
 
 # Levels by the names that extenders have always had; TRACE is DEBUG and whole requests with it.
@@ -29,20 +31,28 @@ def configure_level(name: str) -> str:
 
 
 def _configure(level: int) -> None:
-    renderer: structlog.typing.Processor
     people = sys.stderr.isatty()
-    renderer = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
             structlog.processors.format_exc_info,
-            renderer,
+            structlog.dev.ConsoleRenderer() if people else _json_line,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr)
+        if people
+        else structlog.BytesLoggerFactory(file=sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
+
+
+def _json_line(_logger: object, _method: str, event: structlog.typing.EventDict) -> bytes:
+    try:
+        return msgspec.json.encode(event, enc_hook=repr)
+    except (ValueError, OverflowError, TypeError):
+        # Half of a character, or a number without end: whatever it is, a line is written.
+        return json.dumps(event, default=repr, skipkeys=True).encode()
 
 
 def configure_plain(verbosity: int) -> None:

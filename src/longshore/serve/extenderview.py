@@ -103,16 +103,18 @@ class View:
         self._catch_up()
         found = self._lists.get(names)
         if found is None:
-            said = wire.read_names(names)
-            rows = list(map(self._rows_of.get, said))
-            unknown: list[str] = []
-            if None in rows:
-                unknown = [name for name, row in zip(said, rows, strict=True) if row is None]
-                said = [name for name, row in zip(said, rows, strict=True) if row is not None]
-                rows = [row for row in rows if row is not None]
-            found = Asked(np.array(rows, np.int64), said, unknown)
+            found = self._look_up(wire.read_names(names))
             self.remember(names, found)
         return found
+
+    def _look_up(self, names: Sequence[str]) -> Asked:
+        rows_of = self._rows_of
+        try:
+            return Asked(np.fromiter(map(rows_of.__getitem__, names), np.int64, len(names)), names)
+        except KeyError:
+            known = [name for name in names if name in rows_of]
+            unknown = [name for name in names if name not in rows_of]
+            return Asked(np.array([rows_of[name] for name in known], np.int64), known, unknown)
 
     def remember(self, names: bytes, asked: Asked) -> None:
         """The list is most likely asked about next."""
