@@ -10,9 +10,11 @@ which no two are.
 Then, as in `bench.throughput`, sides take turns with the same pods on one real API server, and the rate is
 pods over the time from the first to the last bind. kube-scheduler has no extender, one entry (filter and
 priority `safe-overload`), or two (`congestion` too, from the same process): by the medians of the rounds it
-is to keep 0.5 of its throughput with one entry, and 0.7 is the goal. One turn has an extender that is sent
-whole Node objects. `longshore run` has the plugin SafeOverload or has it not: it is to keep 0.9 of its
-throughput. All nodes are annotated, with loads that the filter accepts, and the annotations do not change.
+is to keep 0.5 of its throughput with one entry, and 0.7 is the goal. A side of its own has a program in Go
+that thinks nothing (`echo`) in the place of `longshore extender`: what kube-scheduler keeps beside it is what
+calling any extender leaves of it on this machine. One turn has an extender that is sent whole Node objects.
+`longshore run` has the plugin SafeOverload or has it not: it is to keep 0.9 of its throughput. All nodes are
+annotated, with loads that the filter accepts, and the annotations do not change.
 
 It ends with 1 if a bar is missed, unless it was a quick run.
 """
@@ -22,7 +24,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,27 +42,33 @@ from bench.workloads import NODE
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import KUBERNETES_VERSION, build
-from longshore.dev.component import Component
+from longshore.dev.component import Component, run_bound
+from longshore.dev.failure import last_meaningful_line
 from longshore.dev.ports import Port
+from longshore.dev.progress import PlainProgress
+from longshore.dev.toolchain import find_go, go_environment
+from longshore.errors import UserError
 
 _NODES_ASKED_ABOUT = 5000
 _QUESTIONS = 1000
 _QUICK_NODES, _QUICK_QUESTIONS = 200, 50
 _MEDIAN_BAR, _P99_BAR = 0.010, 0.025
-_ALONE, _SINGLY, _ONE, _TWO, _WHOLE = (
+_ALONE, _SINGLY, _ONE, _TWO, _ECHO, _WHOLE = (
     "kube-scheduler",
     "no batching",
     "one entry",
     "two entries",
+    "echo",
     "whole nodes",
 )
+_ECHO_SOURCE = Path(__file__).with_name("echo") / "main.go"
 _LONGSHORE, _PLUGIN = "longshore", "SafeOverload"
 _ONE_BAR, _GOAL = 0.5, 0.7
 _PLUGIN_BAR = 0.9
 
 
 class _Extender:
-    """`longshore extender` on a cluster, with the account of its manifest."""
+    """`longshore extender` on a cluster, with the account of its manifest, or `echo` in its place."""
 
     def __init__(self, contest: Contest, plane: ControlPlane, checkout: Path) -> None:
         plane.apply(checkout / "deploy" / "extender" / "service-account.yaml")
@@ -69,11 +77,23 @@ class _Extender:
         self.port = port.number
         port.release()
         self._contest = contest
+        self._folder = plane.folder
         self._command = ["extender", "--agents=safe,congestion", f"--port={self.port}"]
         self._command += ["--kubeconfig", str(kubeconfig)]
 
     def process(self) -> Component:
         return self._contest.command("extender", *self._command, ready=self._ready)
+
+    def echo(self) -> Component:
+        program = self._folder / "echo"
+        if not program.exists():
+            go = find_go(PlainProgress())
+            built = run_bound(
+                [str(go), "build", "-o", str(program), str(_ECHO_SOURCE)], env=go_environment(go)
+            )
+            if built.returncode:
+                raise UserError(f"{_ECHO_SOURCE} could not be built: {last_meaningful_line(built.stderr)}")
+        return Component("echo", program, [str(self.port)], folder=self._folder, ready=self._ready)
 
     def _ready(self) -> bool:
         try:
@@ -200,12 +220,17 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
                 contest = _contest(plane, stage, checkout)
                 extender = _Extender(contest, plane, checkout)
 
-                def stock(name: str, *entries: dict[str, Any], flags: tuple[str, ...] = ()) -> Side:
+                def stock(
+                    name: str,
+                    *entries: dict[str, Any],
+                    beside: Callable[[], Component] = extender.process,
+                    flags: tuple[str, ...] = (),
+                ) -> Side:
                     return Side(
                         name=name,
                         scheduler_name="default-scheduler",
                         program=lambda _pods: _kube_scheduler(plane, name, *entries, flags=flags),
-                        beside=extender.process if entries else None,
+                        beside=beside if entries else None,
                     )
 
                 safe, congestion = extender.entry("safe-overload", filters=True), extender.entry("congestion")
@@ -214,6 +239,7 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
                     stock(_SINGLY, flags=("--feature-gates=OpportunisticBatching=false",)),
                     stock(_ONE, safe),
                     stock(_TWO, safe, congestion),
+                    stock(_ECHO, safe, beside=extender.echo),
                     _longshore(contest, plane, _LONGSHORE, plugin=False),
                     _longshore(contest, plane, _PLUGIN, plugin=True),
                 ]
@@ -249,6 +275,8 @@ def _shares(rates: Mapping[str, float]) -> list[str]:
     print(f"two entries/kube-scheduler = {rates[_TWO] / alone:.2f}")
     print(f"one entry/kube-scheduler = {one:.2f} (bar {_ONE_BAR:g}, goal {_GOAL:g})")
     print(f"one entry/kube-scheduler without batching = {rates[_ONE] / rates[_SINGLY]:.2f}")
+    print(f"an extender that thinks nothing/kube-scheduler = {rates[_ECHO] / alone:.2f}")
+    print(f"one entry/an extender that thinks nothing = {rates[_ONE] / rates[_ECHO]:.2f}")
     print(f"longshore with {_PLUGIN}/without = {plugin:.2f} (bar {_PLUGIN_BAR:g})")
     bars = ((_ONE, one, _ONE_BAR), (_PLUGIN, plugin, _PLUGIN_BAR))
     return [name for name, kept, bar in bars if kept < bar]
