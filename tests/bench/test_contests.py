@@ -22,7 +22,7 @@ pytestmark = pytest.mark.control_plane
             "podsets",
             [
                 r"5 sets of 4 pods held: \d+\.\d% of a core \(bar 5%\)",
-                r"pod set, trigger to first bind = \d+\.\d\d s \(bar 1 s\)",
+                r"pod set, trigger to first bind = \d+\.\d\d s in the slowest round \(bar 1 s\)",
                 r"pod set, trigger to last bind/ceiling = \d+\.\d\d \(bar 0\.7\)",
             ],
         ),
@@ -33,6 +33,8 @@ pytestmark = pytest.mark.control_plane
                 r"two entries/kube-scheduler = \d+\.\d\d",
                 r"one entry/kube-scheduler = \d+\.\d\d \(bar 0\.5, goal 0\.7\)",
                 r"one entry/kube-scheduler without batching = \d+\.\d\d",
+                r"an extender that thinks nothing/kube-scheduler = \d+\.\d\d",
+                r"one entry/an extender that thinks nothing = \d+\.\d\d",
                 r"longshore with SafeOverload/without = \d+\.\d\d \(bar 0\.9\)",
             ],
         ),
