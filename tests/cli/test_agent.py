@@ -80,7 +80,7 @@ def served(written: Path) -> Iterator[str]:
         )
     try:
         deadline = time.monotonic() + 30
-        while not (found := re.search(r'"port": (\d+).*"event": "serving"', log.read_text())):
+        while not (found := re.search(r'"port":(\d+).*"event":"serving"', log.read_text())):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)

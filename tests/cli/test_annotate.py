@@ -130,7 +130,7 @@ def test_passes_go_on_until_it_is_told_to_stop(nodes: list[str], these: list[str
         finally:
             process.kill()
     assert (process.returncode, [each["problem"] for each in passes]) == (0, [""] * 3)
-    assert '"event": "annotated"' in log
+    assert '"event":"annotated"' in log
 
 
 def test_the_port_of_the_exporter_tells_its_series_from_others(

@@ -30,7 +30,7 @@ _SCORED = re.compile(
 # It does nothing in Longshore yet, and gives 0 to every node for a pod without claims.
 _NOT_OURS = "DynamicResources"
 
-_SERVING = re.compile(r'"port": (\d+).*"event": "serving metrics"')
+_SERVING = re.compile(r'"port":(\d+).*"event":"serving metrics"')
 _SAMPLE = re.compile(r"^(scheduler_\w+_total)\{(.*)\} (\S+)$", re.MULTILINE)
 
 # By name and labels.
