@@ -104,7 +104,9 @@ class Making:
         waiting = {pod.metadata.uid for pod in pods}
         assignments = () if answer is None else answer.plan.assignments
         planned = {each.pod.partition("/")[2]: each.node for each in assignments if each.uid in waiting}
-        self._door.promise(plan, pods, planned)
+        for pod in pods:
+            if (node := planned.get(pod.metadata.name)) is not None:
+                self._door.promise(plan, pod, node)
         entries = plan.revised(
             {**planned, **dict(admitted.values())}, without={pod.metadata.name for pod in pods}
         )
@@ -124,8 +126,7 @@ class Making:
             return []
         pods = [plan.podset.pending[uid] for uid in sorted(plan.unplanned)]
         found = [pod for pod in pods if not self._door.is_placed(pod)]
-        for pod in found:
-            self._handle.cluster.nominations.remove(pod.metadata.uid)
+        self._door.take_back_room(found)
         return found
 
     def _answer(self, plan: SetPlan, pods: list[Pod]) -> Generator[Effect, Outcome, Answer]:
@@ -197,7 +198,9 @@ class Making:
 
     def make_ready(self, plan: SetPlan, pod: Pod) -> None:
         """The pod has its entry: it may go, as soon as it has no gate."""
-        uid = pod.metadata.uid
+        uid, node = pod.metadata.uid, plan.entry(pod)
+        if node is not None:
+            self._door.promise(plan, pod, node)
         if not pod.spec.scheduling_gates:
             plan.ready.add(uid)
         elif uid not in plan.opening:

@@ -45,7 +45,7 @@ class PlanController:
     def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
         self._handle = handle
         self._settings = settings
-        self._door = Door(handle)
+        self._door = Door(handle, freed=self._help_stuck)
         self._asking = Asking(handle, settings, imagine=self._imagine)
         self._making = Making(handle, self._asking, self._door, self._look)
         self._sets = Sets()
@@ -84,7 +84,7 @@ class PlanController:
             plan.going.discard(uid)
             plan.unplanned.add(uid)
             self._statuses[plan.podset.key].refuted(pod.metadata.name, node)
-            self._handle.cluster.nominations.remove(uid)
+            self._door.take_back_room([pod])
             self._look(plan)
 
     def not_bound(self, pod: Pod, node: str) -> None:
@@ -137,13 +137,7 @@ class PlanController:
         for podset in self._sets.changed(change):
             self._set_changed(self._plans.get(podset.key) or self._begin(podset, now=now), change, now=now)
         if self._making.stuck and _may_help(change):
-            for key, plan in list(self._making.stuck.items()):
-                if plan.barred:
-                    self._retry(plan, now=now)
-                elif plan.under_way:
-                    plan.helped = True
-                else:
-                    del self._making.stuck[key]
+            self._help_stuck()
         if isinstance(change.object, Service):
             for plan in [each for each in self._plans.values() if each.by_themselves]:
                 # There may be a planner by now.
@@ -260,6 +254,7 @@ class PlanController:
         uid = pod.metadata.uid
         if not plan.is_ours(pod):
             return
+        self._door.note_spread(plan, pod)
         if plan.released and plan.all_or_nothing and not self._door.is_placed(pod):
             plan.missing.add(uid)
         if not plan.released or uid in plan.barred:
@@ -279,6 +274,16 @@ class PlanController:
         """Something has happened that may help the barred pods."""
         plan.retry_at = max(now, plan.not_before)
         self._agenda.put(plan.podset.key, plan.retry_at)
+
+    def _help_stuck(self) -> None:
+        """There may be room where there was none before."""
+        for key, plan in list(self._making.stuck.items()):
+            if plan.barred:
+                self._retry(plan, now=self._handle.now())
+            elif plan.under_way:
+                plan.helped = True
+            else:
+                del self._making.stuck[key]
 
     def _imagine(self, work: Callable[[], T]) -> T:
         self.imagining = True

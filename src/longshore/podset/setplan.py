@@ -66,6 +66,8 @@ class SetPlan:
         # Of a set that goes only as a whole: pods that have their node and wait for the missing ones.
         self.gathered: set[str] = set()
         self.missing: set[str] = set()
+        # Pods that are to be spread.
+        self.spread: set[str] = set()
         # Pods whose gate is to be taken away, and those for which that is under way.
         self.closed: set[str] = set()
         self.opening: set[str] = set()
@@ -135,7 +137,7 @@ class SetPlan:
         """The pod has its node, or is no more."""
         for marks in (self.left_out, self.barred, self.refused, self.admitted):
             marks.pop(uid, None)
-        for marked in (self.unplanned, self.ready, self.going, self.gathered, self.missing):
+        for marked in (self.unplanned, self.ready, self.going, self.gathered, self.missing, self.spread):
             marked.discard(uid)
         for marked in (self.closed, self.opening, self.untold, self.by_themselves):
             marked.discard(uid)
