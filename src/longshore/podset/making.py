@@ -12,6 +12,7 @@ from longshore.engine.handle import EngineHandle
 from longshore.engine.telling import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
+    MAX_NOTE,
     Conflict,
     Effect,
     Outcome,
@@ -23,28 +24,31 @@ from longshore.framework.effects import (
 from longshore.planning.plan import LeftOut, Plan
 from longshore.podset.agenda import SetKey
 from longshore.podset.asking import Answer, Asking
+from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.door import Door
 from longshore.podset.planstatus import PlanStatus
 from longshore.podset.setplan import GATE, Barred, SetPlan
 from longshore.podset.storing import store
 from longshore.podset.texts import (
     GATED,
+    NOT_STORED,
     REASON_GATES,
     REASON_PLANNER,
+    REASON_STORE,
     REASON_WAITING,
     is_told,
     waiting_condition,
     why_held,
 )
 
-# Seconds: between two writes of a plan that only shrinks, or of its status; until a failed write is repeated.
+# Seconds between two writes of a plan that only shrinks, or of its status.
 BETWEEN_WRITES = 1.0
-RETRY = 1.0
 # When barred pods are planned again even if nothing changes before.
 _AGAIN = 10.0
 # A set that does not fit is planned again when something changes, but then rests so many times as long as
 # the planning took, though not for ever.
 _REST = 20.0
+_SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
 
 
@@ -111,6 +115,7 @@ class Making:
             {**planned, **dict(admitted.values())}, without={pod.metadata.name for pod in pods}
         )
         if entries != plan.entries and not (yield from self._store(plan, entries, status)):
+            self._door.take_back_room(pods)
             return False
         if answer is not None:
             self._sort_out(plan, pods, answer)
@@ -181,7 +186,7 @@ class Making:
                 plan.ready.add(uid)
         if plan.barred:
             self.stuck[plan.podset.key] = plan
-            plan.not_before = now + max(RETRY, min(_REST * answer.plan.seconds, _LONGEST_REST))
+            plan.not_before = now + max(_SHORTEST_REST, min(_REST * answer.plan.seconds, _LONGEST_REST))
             if plan.helped:
                 plan.retry_at = plan.not_before
             elif by_itself:
@@ -218,16 +223,24 @@ class Making:
         plan.writing = None
         # The watch outranks an answer that it came to nothing.
         if isinstance(outcome, Succeeded) or plan.entries == entries:
+            plan.storing.succeeded()
+            plan.not_stored = ""
             plan.wrote(entries, now=self._handle.now())
             if plan.watch_due is not None:
                 self._look(plan, after=plan.watch_due - self._handle.now())
             return True
-        if isinstance(outcome, Conflict):
-            # If it is known how someone else has changed it, nothing is to be waited for.
-            self._look(plan, after=0.0 if _version(plan) != before else RETRY)
-        else:
-            yield from status.not_stored(getattr(outcome, "message", ""))
-            self._look(plan, after=RETRY)
+        if isinstance(outcome, Conflict) and _version(plan) != before:
+            # It is known how someone else has changed it: nothing is to be waited for.
+            self._look(plan)
+            return False
+        why = getattr(outcome, "message", "")
+        plan.storing.failed(now=self._handle.now())
+        if not isinstance(outcome, Conflict):
+            yield from status.not_stored(why)
+        if plan.storing.lasts:
+            plan.not_stored = why
+            for uid in (plan.unplanned | plan.admitted.keys()) & plan.podset.pending.keys():
+                self.tell_if_news(plan, plan.podset.pending[uid])
         return False
 
     def correct(self, plan: SetPlan, status: PlanStatus) -> Errand:
@@ -247,14 +260,22 @@ class Making:
     def write_status(self, plan: SetPlan, status: PlanStatus) -> Errand:
         try:
             plan.status_written = self._handle.now()
-            yield from status.write(plan, wall=self._handle.wall_time)
+            if (yield from status.write(plan, wall=self._handle.wall_time)):
+                plan.telling.succeeded()
+            else:
+                plan.telling.failed(now=self._handle.now())
         finally:
             plan.under_way = False
             self._look(plan, after=0.0 if plan.needs_planning else BETWEEN_WRITES)
 
     def open_gates(self, plan: SetPlan) -> Iterator[Errand]:
         """Of pods that are in the stored plan."""
-        closed, plan.closed = sorted(plan.closed), set()
+        now = self._handle.now()
+        later = {uid: wait.until for uid in plan.closed if (wait := plan.shut.get(uid)) and wait.until > now}
+        if later:
+            self._look(plan, after=min(later.values()) - now)
+        closed = sorted(plan.closed - later.keys())
+        plan.closed = set(later)
         plan.opening.update(closed)
         return (self._open_gate(plan, plan.podset.pending[uid]) for uid in closed)
 
@@ -263,9 +284,12 @@ class Making:
         patch = {"metadata": {"uid": meta.uid}, "spec": {"schedulingGates": None}}
         outcome = yield PatchObject(Pod, meta.namespace, meta.name, patch)
         plan.opening.discard(meta.uid)
-        if not isinstance(outcome, Succeeded) and plan.released and meta.uid in plan.podset.pending:
+        if isinstance(outcome, Succeeded):
+            plan.shut.pop(meta.uid, None)
+        elif plan.released and meta.uid in plan.podset.pending:
+            plan.shut.setdefault(meta.uid, Backoff(longest=LONGEST)).failed(now=self._handle.now())
             plan.closed.add(meta.uid)
-            self._look(plan, after=RETRY)
+            self._look(plan)
 
     def tell_if_news(self, plan: SetPlan, pod: Pod) -> None:
         """Pods with a gate are told by the API server why they wait."""
@@ -301,7 +325,10 @@ def word_about(plan: SetPlan, pod: Pod) -> Barred | None:
     """Why the pod is not tried, if it is up to us to say so."""
     if not plan.released:
         return Barred(REASON_WAITING, why_held(plan.podset, pod))
-    return plan.barred.get(pod.metadata.uid)
+    uid = pod.metadata.uid
+    if plan.not_stored and (uid in plan.unplanned or uid in plan.admitted):
+        return Barred(REASON_STORE, NOT_STORED.format(why=plan.not_stored)[:MAX_NOTE])
+    return plan.barred.get(uid)
 
 
 def _is_shut(plan: SetPlan, pod: Pod) -> bool:

@@ -16,7 +16,7 @@ from longshore.framework.controllers import Errand
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.asking import Asking
 from longshore.podset.door import Door
-from longshore.podset.making import BETWEEN_WRITES, Making
+from longshore.podset.making import BETWEEN_WRITES, Making, word_about
 from longshore.podset.planners import PlannerSettings
 from longshore.podset.planstatus import PlanStatus
 from longshore.podset.setplan import GATE, SetPlan
@@ -67,9 +67,10 @@ class PlanController:
         plan, uid = self._plan_of(pod), pod.metadata.uid
         if plan is None:
             return BEING_PLANNED
-        if uid in plan.barred:
-            return plan.barred[uid].message
-        return "" if uid in plan.going else BEING_PLANNED
+        if uid in plan.going and uid not in plan.barred:
+            return ""
+        word = word_about(plan, pod)
+        return BEING_PLANNED if word is None else word.message
 
     def planned_node(self, pod: Pod) -> str | None:
         plan = self._plan_of(pod)
@@ -191,15 +192,18 @@ class PlanController:
     def _next_errand(self, plan: SetPlan, *, now: float) -> Errand | None:
         """One at a time for each set: planning comes first, and what is for people last."""
         podset, status = plan.podset, self._statuses[plan.podset.key]
-        if plan.needs_planning:
-            return self._making.make(plan, status)
-        if plan.outdated:
-            return self._making.correct(plan, status)
+        if plan.needs_planning or plan.outdated:
+            if plan.storing.until > now:
+                self._agenda.put(podset.key, plan.storing.until)
+            elif plan.needs_planning:
+                return self._making.make(plan, status)
+            else:
+                return self._making.correct(plan, status)
         if status.is_outdated(plan):
-            rest = plan.status_written + BETWEEN_WRITES - now
-            if rest <= 0:
+            due = max(plan.status_written + BETWEEN_WRITES, plan.telling.until)
+            if due <= now:
                 return self._making.write_status(plan, status)
-            self._look(plan, after=rest)
+            self._agenda.put(podset.key, due)
         elif podset.is_empty:
             del self._plans[podset.key], self._statuses[podset.key]
             self._sets.forget_if_empty(podset)

@@ -1,12 +1,13 @@
 """What the status of a plan says: how good it is, who made it, and how many pods follow it."""
 
+from collections.abc import Generator
 from typing import Literal
 
 import msgspec
 
 from longshore.api.podset import API_VERSION, MAX_UNPLACED, SchedulePlan, SchedulePlanStatus, UnplacedPod
 from longshore.framework.controllers import Errand
-from longshore.framework.effects import MAX_NOTE, PatchObject, RecordEvent
+from longshore.framework.effects import MAX_NOTE, Effect, Outcome, PatchObject, RecordEvent, Succeeded
 from longshore.planning.plan import BUILT_IN
 from longshore.podset.asking import Answer
 from longshore.podset.conditions import condition, merged
@@ -34,6 +35,9 @@ class PlanStatus:
         # What people were told about last.
         self._trouble = ""
         self._not_stored = ""
+        # The version of the plan that its status was last written to, and that. The watch may be behind, and
+        # with the CRDs of Pallet nothing comes of the write at all.
+        self._written: tuple[str, SchedulePlanStatus] | None = None
 
     def refuted(self, pod: str, node: str) -> None:
         self._again = (self._again or _times_before(self._podset.plan)) + 1
@@ -82,16 +86,22 @@ class PlanStatus:
         stored = self._podset.plan
         if stored is None:
             return False
-        wanted = self._wanted(plan, stored, wall=0.0)
-        return _without_times(wanted) != _without_times(stored.status)
+        wanted = _without_times(self._wanted(plan, stored, wall=0.0))
+        if self._written == (stored.metadata.resource_version, wanted):
+            return False
+        return wanted != _without_times(stored.status)
 
-    def write(self, plan: SetPlan, *, wall: float) -> Errand:
+    def write(self, plan: SetPlan, *, wall: float) -> Generator[Effect, Outcome, bool]:
+        """Whether that is done, or there is nothing to write to any more."""
         stored = self._podset.plan
         if stored is None:
-            return
-        status = msgspec.to_builtins(self._wanted(plan, stored, wall=wall))
-        meta = stored.metadata
-        yield PatchObject(SchedulePlan, meta.namespace, meta.name, {"status": status}, subresource="status")
+            return True
+        wanted, meta = self._wanted(plan, stored, wall=wall), stored.metadata
+        patch = {"status": msgspec.to_builtins(wanted)}
+        outcome = yield PatchObject(SchedulePlan, meta.namespace, meta.name, patch, subresource="status")
+        if isinstance(outcome, Succeeded):
+            self._written = (meta.resource_version, _without_times(wanted))
+        return isinstance(outcome, Succeeded)
 
     def _wanted(self, plan: SetPlan, stored: SchedulePlan, *, wall: float) -> SchedulePlanStatus:
         old, generation = stored.status, stored.metadata.generation

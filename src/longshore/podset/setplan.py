@@ -14,6 +14,7 @@ import msgspec
 
 from longshore.api import Pod
 from longshore.api.podset import SchedulePlan
+from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.conditions import seconds_of
 from longshore.podset.sets import PodSet
 
@@ -26,6 +27,8 @@ DIGEST = "longshore.dev/plan-digest"
 
 # Seconds after its creation during which entries that somebody else has made may be about pods to come.
 GRACE = 600.0
+# Seconds until a plan that was refused is stored, at most: its pods wait for it.
+_LONGEST_STORING = 60.0
 # So long a watch may be behind the answer to a write.
 _WATCH_LAG = 5.0
 
@@ -86,6 +89,12 @@ class SetPlan:
         # While the plan was made, something has happened that may help.
         self.helped = False
         self.status_written = float("-inf")
+        # Writes that were refused: of the plan, of its status, and of gates, by UID; why the plan is not
+        # stored, if that lasts.
+        self.storing = Backoff(longest=_LONGEST_STORING)
+        self.telling = Backoff(longest=LONGEST)
+        self.shut: dict[str, Backoff] = {}
+        self.not_stored = ""
         self._looked_at: SchedulePlan | None = None
         self._awaited: frozenset[str] | None = None
         self._expected: dict[str, str] | None = None
@@ -135,7 +144,7 @@ class SetPlan:
 
     def forget(self, uid: str) -> None:
         """The pod has its node, or is no more."""
-        for marks in (self.left_out, self.barred, self.refused, self.admitted):
+        for marks in (self.left_out, self.barred, self.refused, self.admitted, self.shut):
             marks.pop(uid, None)
         for marked in (self.unplanned, self.ready, self.going, self.gathered, self.missing, self.spread):
             marked.discard(uid)
