@@ -4,7 +4,7 @@ import pytest
 from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
-from longshore.api.podset import PLANNING, SCHEDULE, SchedulePlan
+from longshore.api.podset import PLANNING, SCHEDULE, SchedulePlan, UnplacedPod
 from longshore.engine.telling import REASON_UNSCHEDULABLE
 from longshore.framework.effects import (
     Conflict,
@@ -113,7 +113,9 @@ def test_a_pod_that_found_a_node_by_itself_says_that_its_entry_cannot_be_stored(
     sets.answer = refuse_plans
     sets.add(worker("huge", cpu="32"))
     sets.after(10.0)
-    assert sets.condition("big")[0] == REASON_STORE
+    reason, message = sets.condition("big")
+    assert reason == REASON_STORE
+    assert sets.stored_plan().status.unplaced == (UnplacedPod("big", message),)
     sets.answer = None
     sets.after(61.0)
     assert sets.node_of("big") == "huge"

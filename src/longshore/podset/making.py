@@ -99,7 +99,6 @@ class Making:
             # Some may have been planned by hand meanwhile.
             pods = [pod for pod in pods if pod.metadata.uid in plan.unplanned]
             if pods and not answer.by_themselves:
-                status.made(answer)
                 made = answer.plan
                 self._handle.observer.planned(
                     made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
@@ -118,6 +117,8 @@ class Making:
             self._door.take_back_room(pods)
             return False
         if answer is not None:
+            if pods and not answer.by_themselves:
+                status.made(answer, whole=planned.keys() == plan.entries.keys())
             self._sort_out(plan, pods, answer)
         self._door.admit(plan, [uid for uid in admitted if uid in plan.admitted])
         self._door.let_in(plan)
@@ -238,7 +239,7 @@ class Making:
         if not isinstance(outcome, Conflict):
             yield from status.not_stored(why)
         if plan.storing.lasts:
-            plan.not_stored = why
+            plan.not_stored = NOT_STORED.format(why=why)[:MAX_NOTE]
             for uid in (plan.unplanned | plan.admitted.keys()) & plan.podset.pending.keys():
                 self.tell_if_news(plan, plan.podset.pending[uid])
         return False
@@ -327,7 +328,7 @@ def word_about(plan: SetPlan, pod: Pod) -> Barred | None:
         return Barred(REASON_WAITING, why_held(plan.podset, pod))
     uid = pod.metadata.uid
     if plan.not_stored and (uid in plan.unplanned or uid in plan.admitted):
-        return Barred(REASON_STORE, NOT_STORED.format(why=plan.not_stored)[:MAX_NOTE])
+        return Barred(REASON_STORE, plan.not_stored)
     return plan.barred.get(uid)
 
 
