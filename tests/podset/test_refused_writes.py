@@ -159,6 +159,36 @@ def test_a_gate_that_cannot_be_taken_away_is_tried_again_ever_less_often_and_the
     assert sets.node_of("a") == sets.entries()["a"]
 
 
+def refuse_large_annotations(effect: Effect) -> Outcome | None:
+    if not is_plan_write(effect) or not isinstance(effect, CreateObject | PatchObject):
+        return None
+    body = effect.body if isinstance(effect, CreateObject) else effect.patch
+    said = sum(len(key) + len(value) for key, value in body["metadata"]["annotations"].items())
+    return (
+        Failed("metadata.annotations: Too long: may not be more than 262144 bytes") if said > 2**18 else None
+    )
+
+
+def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names_of() -> None:
+    names = [f"{'x' * 200}-{number}" for number in range(1300)]
+    entries = dict.fromkeys(names, "n2")
+    sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand(entries))
+    sets.answer = refuse_large_annotations
+    sets.add(member(names[0], cpu="1m"), member("other", cpu="1m"))
+    sets.after(5.0)
+    assert sets.node_of(names[0]) == "n2"
+    assert sets.entries() == entries | {"other": sets.node_of("other")}
+    writes = len(sets.plan_writes())
+    sets.start_again()
+    sets.after(600.0)
+    assert sets.entries() == entries | {"other": sets.node_of("other")}
+    assert len(sets.plan_writes()) == writes
+    sets.take_away(member("other"), member(names[0]))
+    sets.after(5.0)
+    assert sets.entries() == dict.fromkeys(names[1:], "n2")
+    assert "PlanNotStored" not in sets.reasons_told("go")
+
+
 def test_a_status_that_the_api_server_prunes_is_written_once() -> None:
     """With the CRDs of Pallet there is no such field: the write succeeds, and nothing comes of it."""
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand({"later": "n1"}))

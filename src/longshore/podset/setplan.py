@@ -24,6 +24,10 @@ GATE = "longshore.dev/pod-set"
 # written about. If the entries are others since, those without a pod may all be such.
 AWAITED = "longshore.dev/awaited-pods"
 DIGEST = "longshore.dev/plan-digest"
+# Characters of names that are told: the API server takes 256 KiB of annotations altogether. Instead of more
+# it is said that any entry may await its pod.
+_MOST_NAMES = 200_000
+_ANY = "*"
 
 # Seconds after its creation during which entries that somebody else has made may be about pods to come.
 GRACE = 600.0
@@ -192,9 +196,11 @@ class SetPlan:
 
     def is_adopted(self, entries: Mapping[str, str]) -> bool:
         """Whether the stored plan says which of its entries await their pods."""
-        awaited = self.awaited(entries)
-        nobody_came = self.podset.plan is None or awaited == entries.keys()
-        return nobody_came or self._awaited_by_the_stored() == awaited
+        stored, awaited = self.podset.plan, self.awaited(entries)
+        if stored is None or awaited == entries.keys():
+            # Nobody has come.
+            return True
+        return annotations(entries, awaited).items() <= stored.metadata.annotations.items()
 
     def wrote(self, entries: dict[str, str], *, now: float) -> None:
         """The plan was stored; what the watch tells may be older for a moment."""
@@ -246,15 +252,16 @@ class SetPlan:
 
 def annotations(entries: Mapping[str, str], awaited: Collection[str]) -> dict[str, str]:
     """What a plan with these entries says about those that await their pods."""
-    return {AWAITED: ",".join(sorted(awaited)), DIGEST: _digest(entries)}
+    names = ",".join(sorted(awaited))
+    return {AWAITED: names if len(names) <= _MOST_NAMES else _ANY, DIGEST: _digest(entries)}
 
 
 def awaited_pods(plan: SchedulePlan) -> frozenset[str] | None:
     """The names that the annotation tells; None if the plan is not as we have written it."""
-    said = plan.metadata.annotations
-    if AWAITED not in said or said.get(DIGEST) != _digest(entries_of(plan)):
+    said, entries = plan.metadata.annotations, entries_of(plan)
+    if AWAITED not in said or said.get(DIGEST) != _digest(entries):
         return None
-    return frozenset(said[AWAITED].split(",")) - {""}
+    return frozenset(entries if said[AWAITED] == _ANY else said[AWAITED].split(",")) - {""}
 
 
 def entries_of(plan: SchedulePlan) -> dict[str, str]:
