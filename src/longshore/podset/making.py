@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from typing import Protocol
 
 from longshore.api import Pod
+from longshore.api.podset import ScheduleTrigger
 from longshore.engine.handle import EngineHandle
 from longshore.engine.telling import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
 from longshore.framework.controllers import Errand
@@ -88,11 +89,11 @@ class Making:
     def _make(self, plan: SetPlan, status: PlanStatus) -> Generator[Effect, Outcome, bool]:
         if plan.all_or_nothing and plan.unplanned:
             self._door.take_back(plan)
-        pods, meant = self._to_plan(plan), plan.meaning
+        pods, meant, trigger = self._to_plan(plan), plan.meaning, plan.podset.trigger
         answer = None
-        if pods:
+        if pods and trigger is not None:
             self.again += any(pod.metadata.uid in plan.refused for pod in pods)
-            answer = yield from self._answer(plan, pods)
+            answer = yield from self._answer(plan, trigger, pods)
             if plan.meaning != meant:
                 # Held again, or to be planned in another way.
                 return True
@@ -135,10 +136,12 @@ class Making:
         self._door.take_back_room(found)
         return found
 
-    def _answer(self, plan: SetPlan, pods: list[Pod]) -> Generator[Effect, Outcome, Answer]:
-        podset, trigger = plan.podset, plan.podset.trigger
+    def _answer(
+        self, plan: SetPlan, trigger: ScheduleTrigger, pods: list[Pod]
+    ) -> Generator[Effect, Outcome, Answer]:
+        podset = plan.podset
         gated = next((pod for pod in podset.pending.values() if _is_shut(plan, pod)), None)
-        if trigger is None or (trigger.spec.all_or_nothing and gated is not None):
+        if trigger.spec.all_or_nothing and gated is not None:
             return _none_go(pods, gated)
         uids, meant = [pod.metadata.uid for pod in pods], plan.meaning
 
@@ -337,11 +340,9 @@ def _is_shut(plan: SetPlan, pod: Pod) -> bool:
     return plan.is_for_us(pod) and not plan.is_ours(pod)
 
 
-def _none_go(pods: list[Pod], gated: Pod | None) -> Answer:
-    why = ""
-    if gated is not None:
-        gate = next(gate.name for gate in gated.spec.scheduling_gates if gate.name != GATE)
-        why = GATED.format(pod=gated.metadata.name, gate=gate)
+def _none_go(pods: list[Pod], gated: Pod) -> Answer:
+    gate = next(gate.name for gate in gated.spec.scheduling_gates if gate.name != GATE)
+    why = GATED.format(pod=gated.metadata.name, gate=gate)
     left_out = tuple(LeftOut(pod.key, pod.metadata.uid, why) for pod in pods)
     return Answer(Plan((), left_out), barred=REASON_GATES)
 

@@ -19,11 +19,9 @@ from longshore.podset.door import Door
 from longshore.podset.making import BETWEEN_WRITES, Making, word_about
 from longshore.podset.planners import PlannerSettings
 from longshore.podset.planstatus import PlanStatus
-from longshore.podset.setplan import GATE, SetPlan
+from longshore.podset.setplan import SetPlan
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.texts import BEING_PLANNED, why_held
-
-__all__ = ["GATE", "PlanController"]
 
 T = TypeVar("T")
 
