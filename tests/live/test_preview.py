@@ -121,6 +121,23 @@ def test_entries_of_the_stored_plan_are_kept_and_the_rest_goes_beside_them() -> 
     assert nodes(made)["b"] != "n1"
 
 
+def test_entries_are_kept_though_another_pod_is_left_out_for_that() -> None:
+    """As by the scheduler: entries are obeyed, and only a set that goes as a whole gives them up."""
+    cluster = (
+        worker("n1"),
+        worker("n2", cpu="2"),
+        member("a", cpu="2"),
+        member("b", cpu="4"),
+        stored(a="n1"),
+    )
+    made = shown(*cluster, trigger())
+    assert nodes(made) == {"a": "n1"}
+    world = Sets(*cluster, trigger())
+    world.release()
+    world.after(5.0)
+    assert world.nodes() == {"a": "n1", "b": ""}
+
+
 def test_entries_that_stand_in_the_way_of_the_whole_are_given_up() -> None:
     two = (worker("small", cpu="2"), worker("large", cpu="4"))
     pods = (member("a", cpu="2"), member("b", cpu="4"))

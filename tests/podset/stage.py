@@ -25,7 +25,7 @@ from longshore.api.podset import (
 )
 from longshore.engine import Engine, Request
 from longshore.framework.configuration import LongshoreSettings, default_configuration
-from longshore.framework.effects import Bind, CallPlanner, CreateObject, Effect, PatchObject
+from longshore.framework.effects import Bind, CallPlanner, CreateObject, Effect, Outcome, PatchObject
 from longshore.framework.registry import register
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
@@ -73,6 +73,8 @@ class Sets(Simulation):
         self._args = args
         self._strict = strict
         self.asked: list[Effect] = []
+        # What the API server answers instead of doing what it was asked for.
+        self.answer: Callable[[Effect], Outcome | None] | None = None
         self.add(*objects)
 
     def _perform(self, request: Request) -> None:
@@ -84,6 +86,10 @@ class Sets(Simulation):
             if found is not None and found.spec.scheduler_name == SCHEDULER_NAME and podset:
                 assert self.entries(podset, effect.namespace)[effect.name] == effect.node
         super()._perform(request)
+
+    def _land(self, effect: Effect, faults: Faults) -> Outcome:
+        answer = self.answer(effect) if self.answer else None
+        return answer or super()._land(effect, faults)
 
     @property
     def planned_anyhow(self) -> bool:

@@ -1,11 +1,17 @@
 """What a configuration may say to PodSetPlanner, and which planner services count."""
 
 import pytest
+from msgspec.structs import replace
 from tests.podset.stage import planner
 
+from longshore.engine import Engine
 from longshore.errors import UserError
+from longshore.framework.configuration import default_configuration
+from longshore.framework.registry import register
 from longshore.podset.arguments import planner_settings
 from longshore.podset.planners import PlannerSettings, planners_of
+from longshore.podset.plugin import PodSetPlanner
+from longshore.podset.profile import podset_profile
 
 
 def test_without_arguments_everything_is_as_pallet_has_it_but_for_the_fallback() -> None:
@@ -43,6 +49,13 @@ def test_what_is_wrong_is_said_in_one_line(args: dict[str, object], complaint: s
         planner_settings(args)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_two_profiles_that_would_write_the_same_plans_are_refused() -> None:
+    profiles = (podset_profile(), podset_profile(scheduler_name="other"))
+    configuration = replace(default_configuration(), profiles=profiles)
+    with pytest.raises(UserError, match="another profile has PodSetPlanner already"):
+        Engine(configuration, plugins={"PodSetPlanner": register(PodSetPlanner)})
 
 
 def names(podset: str, *services: str, **settings: object) -> list[str]:

@@ -4,6 +4,7 @@ import pytest
 from tests.podset.stage import WORKERS, Sets, member, trigger, worker
 
 from longshore.api.podset import PLANNING, POD_SET_LABEL, SCHEDULE
+from longshore.framework.effects import Bind, Effect, Failed, Outcome
 from longshore.podset.texts import REASON_WAITING
 from longshore.testing import pod
 
@@ -108,3 +109,29 @@ def test_a_pod_that_comes_later_is_planned_at_once_without_moving_the_others() -
     sets.after(1.0)
     assert sets.node_of("d")
     assert sets.entries() == before | {"d": sets.node_of("d")}
+
+
+def test_a_trigger_set_back_while_pods_are_being_bound_holds_those_that_are_not() -> None:
+    names = [f"p{number}" for number in range(6)]
+    sets = Sets(*WORKERS, trigger(), *map(member, names))
+    sets.after(1.0)
+    late = names[3:]
+
+    def refuse_late(effect: Effect) -> Outcome | None:
+        return Failed("not now") if isinstance(effect, Bind) and effect.name in late else None
+
+    sets.answer = refuse_late
+    sets.release()
+    sets.after(0.5)
+    before = sets.entries()
+    assert before.keys() == set(names)
+    sets.set_state(PLANNING)
+    sets.answer = None
+    sets.after(600.0)
+    bound = {name: before[name] for name in names[:3]}
+    assert sets.nodes() == bound | dict.fromkeys(late, "")
+    assert {sets.condition(name)[0] for name in late} == {REASON_WAITING}
+    assert sets.entries() == before
+    sets.release()
+    sets.after(1.0)
+    assert sets.nodes() == before

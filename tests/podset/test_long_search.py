@@ -14,13 +14,14 @@ PATIENT = trigger(all_or_nothing=True, budget="10m")
 
 
 class Slow:
-    """A stopwatch by which every look costs ten seconds."""
+    """A stopwatch by which every look costs some seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 10.0) -> None:
         self.now = 0.0
+        self._seconds = seconds
 
     def __call__(self) -> float:
-        self.now += 10.0
+        self.now += self._seconds
         return self.now
 
 
@@ -123,3 +124,20 @@ def test_a_restart_in_the_middle_begins_the_search_anew() -> None:
     sets.after(5.0)
     assert sets.entries() == sets.nodes()
     assert all(sets.nodes().values())
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("10s", 10.0), ("40s", 40.0)])
+def test_a_longer_budget_makes_the_first_pod_wait_for_as_much_longer(said: str, seconds: float) -> None:
+    """Here time goes on in the pauses between rounds alone: a quarter of what a round takes."""
+    sets = Sets(*(worker(f"n{n}", cpu="10") for n in range(3)), trigger(budget=said))
+    sets.add(*(member(f"p{n}", cpu=f"{1 + n % 9}") for n in range(20)))
+    sets.engine.stopwatch = Slow(0.1)
+    sets.after(1.0)
+    assert sets.trigger().status.budget == said
+    sets.release()
+    sets.after(0.15 * seconds)
+    assert sets.asked_for(Bind) == []
+    sets.after(0.1 * seconds)
+    assert sets.asked_for(Bind)
+    sets.after(5.0)
+    assert sets.stored_plan().status.seconds == pytest.approx(seconds, abs=0.5)

@@ -274,7 +274,7 @@ def test_a_plan_that_could_not_be_stored_is_stored_later(kind: str) -> None:
     sets.after(4.9)
     if kind != "lost":
         assert sets.asked_for(Bind) == []
-    sets.after(2.0)
+    sets.after(3.0)
     assert sets.entries() == sets.nodes()
     assert all(sets.nodes().values())
     assert ("PlanNotStored" in sets.reasons_told("go")) == (kind == "failed")

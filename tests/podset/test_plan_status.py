@@ -1,9 +1,10 @@
 """What a plan says about itself: how good it is, who made it, and how far it is carried out."""
 
 import pytest
+from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
-from longshore.api.podset import PACK, SCHEDULE, SchedulePlan, UnplacedPod
+from longshore.api.podset import PACK, SCHEDULE, Condition, SchedulePlan, UnplacedPod
 from longshore.framework.effects import PatchObject
 from longshore.podset.conditions import timestamp
 from longshore.sim import Faults
@@ -44,12 +45,74 @@ def test_who_is_left_out_is_told_with_the_reason() -> None:
     assert (complete.status, complete.reason, complete.message) == (
         "False",
         "PodsLeftOut",
-        "1 pods have no node",
+        "1 pod has no node",
     )
     sets.add(worker("huge", cpu="32"))
     sets.after(5.0)
     assert conditions(sets.stored_plan())["Complete"].status == "True"
     assert sets.stored_plan().status.unplaced == ()
+
+
+def test_a_pod_left_out_that_went_while_nobody_ran_is_not_missed_any_more() -> None:
+    sets = Sets(*WORKERS, trigger(), member("a"), member("big", cpu="16"))
+    sets.release()
+    sets.after(5.0)
+    assert conditions(sets.stored_plan())["Complete"].status == "False"
+    sets.cluster.delete(member("big"))
+    sets.start_again()
+    sets.after(5.0)
+    told = conditions(sets.stored_plan())
+    assert (told["Complete"].status, told["Complete"].message) == ("True", "")
+    assert sets.stored_plan().status.unplaced == ()
+    assert told["PlannerAnswered"].status == "True"
+
+
+def test_of_a_plan_that_others_have_joined_it_is_not_told_how_good_it_could_be() -> None:
+    sets = Sets(worker("n1"), worker("n2"), trigger(), *(member(f"p{n}", cpu="2") for n in range(3)))
+    sets.release()
+    sets.after(5.0)
+    status = sets.stored_plan().status
+    assert (status.objective, status.bound, status.gap) == (1.0, 0.75, 0.25)
+    sets.add(member("late", cpu="100m"))
+    sets.after(5.0)
+    status = sets.stored_plan().status
+    assert (status.objective, status.bound, status.gap) == (1.0, None, None)
+    sets.start_again()
+    sets.after(5.0)
+    assert sets.stored_plan().status == status
+
+
+def test_of_a_plan_with_entries_by_hand_it_is_not_told_how_good_it_could_be() -> None:
+    sets = Sets(*WORKERS, plan_by_hand({"a": "n1"}), trigger(state=SCHEDULE), member("a"), member("b"))
+    sets.after(5.0)
+    status = sets.stored_plan().status
+    assert (status.planner, status.bound, status.gap) == ("built-in", None, None)
+
+
+def test_a_plan_that_was_not_stored_is_not_told_of() -> None:
+    sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"))
+    sets.after(5.0)
+    before = sets.stored_plan().status
+    sets.break_writes(Faults(failed=1.0, until=sets.now + 2.0))
+    sets.add(member("late", cpu="3"))
+    sets.after(1.0)
+    sets.take_away(member("late", cpu="3"))
+    sets.after(60.0)
+    assert sets.stored_plan().status == before
+
+
+@pytest.mark.parametrize("times", ["7" * 5000, "²"])
+def test_a_condition_that_somebody_has_tampered_with_does_no_harm(times: str) -> None:
+    sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"))
+    sets.after(5.0)
+    plan = sets.stored_plan()
+    told = Condition("PlannedAgain", "True", "NodeInvalid", f"{times} times, the last because")
+    sets.add(replace(plan, status=replace(plan.status, conditions=(*plan.status.conditions, told))))
+    entries = {"a": sets.node_of("a"), "b": "gone"}
+    sets.add(replace(sets.stored_plan(), spec=plan_by_hand(entries).spec), member("b"))
+    sets.after(5.0)
+    assert sets.node_of("b")
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith("1 time, the last because gone ")
 
 
 def test_of_many_left_out_the_first_hundred_are_told() -> None:
@@ -89,15 +152,11 @@ def test_what_was_known_about_a_plan_outlives_a_restart() -> None:
 def test_that_it_was_planned_again_is_remembered_after_a_restart() -> None:
     sets = Sets(*WORKERS, plan_by_hand({"a": "n1", "b": "gone"}), trigger(state=SCHEDULE), member("b"))
     sets.after(5.0)
-    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith(
-        "1 times, the last because gone "
-    )
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith("1 time, the last because gone ")
     sets.start_again()
     sets.add(member("c"))
     sets.after(5.0)
-    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith(
-        "1 times, the last because gone "
-    )
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith("1 time, the last because gone ")
     sets.add(worker("n1").unschedulable(), member("a"))
     sets.after(5.0)
     assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith("2 times, the last because n1 ")

@@ -322,7 +322,7 @@ def test_a_planned_node_that_became_invalid_while_held_is_not_used(kind: str) ->
     sets.after(5.0)
     assert sets.entries() == {"p": "n2"} == {"p": sets.node_of("p")}
     again = conditions(sets.stored_plan())["PlannedAgain"]
-    assert again.message == "1 times, the last because n1 would not do for p any more"
+    assert again.message == "1 time, the last because n1 would not do for p any more"
 
 
 def test_a_node_that_became_invalid_while_the_plan_was_stored_is_not_used() -> None:

@@ -7,7 +7,7 @@ from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger
 
 from longshore.api.podset import SchedulePlan
 from longshore.framework.effects import Bind, CreateObject
-from longshore.podset.plans import GATE
+from longshore.podset.setplan import GATE
 from longshore.sim import Faults
 from longshore.testing import PodBuilder
 

@@ -171,3 +171,19 @@ def test_a_stored_plan_is_replaced_only_in_the_version_that_is_known() -> None:
 def test_a_plan_without_entries_is_deleted_if_it_is_still_that_one() -> None:
     effect = stored_by(known(plan=ours({"a": "n1"})), {})
     assert effect == DeleteObject(SchedulePlan, "default", "batch-db87db886", "plan")
+
+
+def test_more_names_than_fit_into_an_annotation_are_not_told_and_any_entry_may_await_its_pod() -> None:
+    entries = {f"{'x' * 200}-{number}": "n1" for number in range(1000)}
+    *later, first = entries
+    many = annotations(entries, later)
+    assert len(many[AWAITED]) < 10
+    assert annotations(entries, later[:900])[AWAITED].split(",") == sorted(later[:900])
+    stored = plan_by_hand(entries)
+    stored = replace(stored, metadata=replace(stored.metadata, annotations=many))
+    assert awaited_pods(stored) == entries.keys()
+    plan = known(member(first), plan=stored)
+    assert plan.is_adopted(entries)
+    assert plan.revised() == entries
+    come = known(*(member(name) for name in entries if name not in later[:900]), plan=stored)
+    assert not come.is_adopted(entries)

@@ -311,6 +311,9 @@ class Engine:
             if self._queue.find(pod) is not None and not self.in_flight(pod):
                 self._intake.forget(pod)
 
+    def take_back_nomination(self, pod: Pod) -> None:
+        self._intake.take_back_nomination(pod)
+
     def in_flight(self, pod: Pod) -> bool:
         entry = self._queue.find(pod)
         return entry is not None and entry.place is Place.IN_FLIGHT

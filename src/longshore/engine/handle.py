@@ -91,6 +91,10 @@ class EngineHandle:
         """
         self._engine.hold(pods)
 
+    def take_back_nomination(self, pod: Pod) -> None:
+        """The pod is not to go to the node that it was promised: its room is for those that left it free."""
+        self._engine.take_back_nomination(pod)
+
     def in_flight(self, pod: Pod) -> bool:
         """Whether the pod is being tried or bound, or waits in Permit."""
         return self._engine.in_flight(pod)

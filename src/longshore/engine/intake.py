@@ -81,7 +81,7 @@ class Intake:
         if ending and entry is not None and entry.place in _TO_BE_TRIED:
             self.underway.ask(skipped(pod))
         self._queue.withdraw(pod)
-        self._take_back_nomination(pod)
+        self.take_back_nomination(pod)
         self.underway.reject(pod.metadata.uid, "", _REMOVED)
         # A bind may be under way. The API server gives no node to a pod that is ending: it comes too late.
         if ending or not self._queue.holds(pod):
@@ -102,7 +102,7 @@ class Intake:
 
     def _gone(self, pod: Pod) -> None:
         self._queue.withdraw(pod)
-        self._take_back_nomination(pod)
+        self.take_back_nomination(pod)
         self.underway.reject(pod.metadata.uid, "", _REMOVED)
         self._remove(pod)
 
@@ -133,7 +133,7 @@ class Intake:
             return
         known = nominations.node_of(new.metadata.uid)
         if said != node and known is not None and known != node:
-            self._take_back_nomination(new)
+            self.take_back_nomination(new)
             known = None
         elif said and said != node:
             self._not_nominated_to(said, new)
@@ -142,7 +142,8 @@ class Intake:
         elif known is not None and old is not None and _looks(old) != _looks(new):
             nominations.add(PodInfo.of(new), known)
 
-    def _take_back_nomination(self, pod: Pod) -> None:
+    def take_back_nomination(self, pod: Pod) -> None:
+        """The pod is not to go to the node that it was promised."""
         node = self._cluster.nominations.node_of(pod.metadata.uid)
         if node is not None:
             self._cluster.nominations.remove(pod.metadata.uid)

@@ -3,7 +3,7 @@
 A pod of a set that goes only as a whole waits in Permit, with its room taken, until all others are there too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from longshore.api import Pod
 from longshore.cluster import PodInfo
@@ -14,26 +14,42 @@ from longshore.podset.texts import BEING_PLANNED
 
 
 class Door:
-    def __init__(self, handle: EngineHandle) -> None:
+    def __init__(self, handle: EngineHandle, *, freed: Callable[[], None]) -> None:
+        """`freed` is called when room is kept no longer."""
         self._handle = handle
+        self._freed = freed
 
     def is_placed(self, pod: Pod) -> bool:
         """Whether the pod is on a node as far as we know: bound, or about to be."""
         return self._handle.cluster.pod(pod.key) is not None
 
-    def promise(self, plan: SetPlan, pods: Iterable[Pod], nodes: dict[str, str]) -> None:
-        """Keep the room of pods that were just planned until they are tried; nodes by name.
+    def promise(self, plan: SetPlan, pod: Pod, node: str) -> None:
+        """Keep the room of a pod that has its entry, until it is tried."""
+        nominations = self._handle.cluster.nominations
+        known = nominations.node_of(pod.metadata.uid)
+        if known != node and not plan.spread and not self.is_placed(pod):
+            nominations.add(PodInfo.of(pod), node)
 
-        Pods that are to be spread would look uneven: each is judged beside those promised to the same node,
-        but not beside those promised to others. They do without.
+    def note_spread(self, plan: SetPlan, pod: Pod) -> None:
+        """If one pod of a set is to be spread, no room is kept for any.
+
+        They would look uneven: each is judged beside those promised to the same node, but not beside those
+        promised to others.
         """
-        pods = list(pods)
-        if any(pod.spec.topology_spread_constraints for pod in pods):
+        if not pod.spec.topology_spread_constraints:
             return
-        for pod in pods:
-            node = nodes.get(pod.metadata.name)
-            if node is not None and not self.is_placed(pod):
-                self._handle.cluster.nominations.add(PodInfo.of(pod), node)
+        if not plan.spread:
+            self.take_back_room(plan.podset.pending.values())
+        plan.spread.add(pod.metadata.uid)
+
+    def take_back_room(self, pods: Iterable[Pod]) -> None:
+        """What was kept for these is for others."""
+        nominations = self._handle.cluster.nominations
+        kept = [pod for pod in pods if nominations.node_of(pod.metadata.uid) is not None]
+        for pod in kept:
+            self._handle.take_back_nomination(pod)
+        if kept:
+            self._freed()
 
     def let_in(self, plan: SetPlan) -> None:
         """The pods that are ready may be tried."""
@@ -47,9 +63,9 @@ class Door:
     def close(self, plan: SetPlan, pods: Iterable[Pod], why: str) -> None:
         """The pods may not go after all, unless their bind is under way."""
         pods = list(pods)
+        self.take_back_room(pods)
         for pod in pods:
             uid = pod.metadata.uid
-            self._handle.cluster.nominations.remove(uid)
             plan.ready.discard(uid)
             waits = uid in plan.gathered or uid in plan.admitted
             if waits or not self._handle.in_flight(pod):

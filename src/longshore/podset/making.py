@@ -8,10 +8,12 @@ from collections.abc import Generator, Iterator
 from typing import Protocol
 
 from longshore.api import Pod
+from longshore.api.podset import ScheduleTrigger
 from longshore.engine.handle import EngineHandle
 from longshore.engine.telling import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
+    MAX_NOTE,
     Conflict,
     Effect,
     Outcome,
@@ -23,28 +25,31 @@ from longshore.framework.effects import (
 from longshore.planning.plan import LeftOut, Plan
 from longshore.podset.agenda import SetKey
 from longshore.podset.asking import Answer, Asking
+from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.door import Door
 from longshore.podset.planstatus import PlanStatus
 from longshore.podset.setplan import GATE, Barred, SetPlan
 from longshore.podset.storing import store
 from longshore.podset.texts import (
     GATED,
+    NOT_STORED,
     REASON_GATES,
     REASON_PLANNER,
+    REASON_STORE,
     REASON_WAITING,
     is_told,
     waiting_condition,
     why_held,
 )
 
-# Seconds: between two writes of a plan that only shrinks, or of its status; until a failed write is repeated.
+# Seconds between two writes of a plan that only shrinks, or of its status.
 BETWEEN_WRITES = 1.0
-RETRY = 1.0
 # When barred pods are planned again even if nothing changes before.
 _AGAIN = 10.0
 # A set that does not fit is planned again when something changes, but then rests so many times as long as
 # the planning took, though not for ever.
 _REST = 20.0
+_SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
 
 
@@ -84,18 +89,17 @@ class Making:
     def _make(self, plan: SetPlan, status: PlanStatus) -> Generator[Effect, Outcome, bool]:
         if plan.all_or_nothing and plan.unplanned:
             self._door.take_back(plan)
-        pods, meant = self._to_plan(plan), plan.meaning
+        pods, meant, trigger = self._to_plan(plan), plan.meaning, plan.podset.trigger
         answer = None
-        if pods:
+        if pods and trigger is not None:
             self.again += any(pod.metadata.uid in plan.refused for pod in pods)
-            answer = yield from self._answer(plan, pods)
+            answer = yield from self._answer(plan, trigger, pods)
             if plan.meaning != meant:
                 # Held again, or to be planned in another way.
                 return True
             # Some may have been planned by hand meanwhile.
             pods = [pod for pod in pods if pod.metadata.uid in plan.unplanned]
             if pods and not answer.by_themselves:
-                status.made(answer)
                 made = answer.plan
                 self._handle.observer.planned(
                     made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
@@ -104,13 +108,18 @@ class Making:
         waiting = {pod.metadata.uid for pod in pods}
         assignments = () if answer is None else answer.plan.assignments
         planned = {each.pod.partition("/")[2]: each.node for each in assignments if each.uid in waiting}
-        self._door.promise(plan, pods, planned)
+        for pod in pods:
+            if (node := planned.get(pod.metadata.name)) is not None:
+                self._door.promise(plan, pod, node)
         entries = plan.revised(
             {**planned, **dict(admitted.values())}, without={pod.metadata.name for pod in pods}
         )
         if entries != plan.entries and not (yield from self._store(plan, entries, status)):
+            self._door.take_back_room(pods)
             return False
         if answer is not None:
+            if pods and not answer.by_themselves:
+                status.made(answer, whole=planned.keys() == plan.entries.keys())
             self._sort_out(plan, pods, answer)
         self._door.admit(plan, [uid for uid in admitted if uid in plan.admitted])
         self._door.let_in(plan)
@@ -124,14 +133,15 @@ class Making:
             return []
         pods = [plan.podset.pending[uid] for uid in sorted(plan.unplanned)]
         found = [pod for pod in pods if not self._door.is_placed(pod)]
-        for pod in found:
-            self._handle.cluster.nominations.remove(pod.metadata.uid)
+        self._door.take_back_room(found)
         return found
 
-    def _answer(self, plan: SetPlan, pods: list[Pod]) -> Generator[Effect, Outcome, Answer]:
-        podset, trigger = plan.podset, plan.podset.trigger
+    def _answer(
+        self, plan: SetPlan, trigger: ScheduleTrigger, pods: list[Pod]
+    ) -> Generator[Effect, Outcome, Answer]:
+        podset = plan.podset
         gated = next((pod for pod in podset.pending.values() if _is_shut(plan, pod)), None)
-        if trigger is None or (trigger.spec.all_or_nothing and gated is not None):
+        if trigger.spec.all_or_nothing and gated is not None:
             return _none_go(pods, gated)
         uids, meant = [pod.metadata.uid for pod in pods], plan.meaning
 
@@ -180,7 +190,7 @@ class Making:
                 plan.ready.add(uid)
         if plan.barred:
             self.stuck[plan.podset.key] = plan
-            plan.not_before = now + max(RETRY, min(_REST * answer.plan.seconds, _LONGEST_REST))
+            plan.not_before = now + max(_SHORTEST_REST, min(_REST * answer.plan.seconds, _LONGEST_REST))
             if plan.helped:
                 plan.retry_at = plan.not_before
             elif by_itself:
@@ -197,7 +207,9 @@ class Making:
 
     def make_ready(self, plan: SetPlan, pod: Pod) -> None:
         """The pod has its entry: it may go, as soon as it has no gate."""
-        uid = pod.metadata.uid
+        uid, node = pod.metadata.uid, plan.entry(pod)
+        if node is not None:
+            self._door.promise(plan, pod, node)
         if not pod.spec.scheduling_gates:
             plan.ready.add(uid)
         elif uid not in plan.opening:
@@ -215,16 +227,24 @@ class Making:
         plan.writing = None
         # The watch outranks an answer that it came to nothing.
         if isinstance(outcome, Succeeded) or plan.entries == entries:
+            plan.storing.succeeded()
+            plan.not_stored = ""
             plan.wrote(entries, now=self._handle.now())
             if plan.watch_due is not None:
                 self._look(plan, after=plan.watch_due - self._handle.now())
             return True
-        if isinstance(outcome, Conflict):
-            # If it is known how someone else has changed it, nothing is to be waited for.
-            self._look(plan, after=0.0 if _version(plan) != before else RETRY)
-        else:
-            yield from status.not_stored(getattr(outcome, "message", ""))
-            self._look(plan, after=RETRY)
+        if isinstance(outcome, Conflict) and _version(plan) != before:
+            # It is known how someone else has changed it: nothing is to be waited for.
+            self._look(plan)
+            return False
+        why = getattr(outcome, "message", "")
+        plan.storing.failed(now=self._handle.now())
+        if not isinstance(outcome, Conflict):
+            yield from status.not_stored(why)
+        if plan.storing.lasts:
+            plan.not_stored = NOT_STORED.format(why=why)[:MAX_NOTE]
+            for uid in (plan.unplanned | plan.admitted.keys()) & plan.podset.pending.keys():
+                self.tell_if_news(plan, plan.podset.pending[uid])
         return False
 
     def correct(self, plan: SetPlan, status: PlanStatus) -> Errand:
@@ -244,14 +264,22 @@ class Making:
     def write_status(self, plan: SetPlan, status: PlanStatus) -> Errand:
         try:
             plan.status_written = self._handle.now()
-            yield from status.write(plan, wall=self._handle.wall_time)
+            if (yield from status.write(plan, wall=self._handle.wall_time)):
+                plan.telling.succeeded()
+            else:
+                plan.telling.failed(now=self._handle.now())
         finally:
             plan.under_way = False
             self._look(plan, after=0.0 if plan.needs_planning else BETWEEN_WRITES)
 
     def open_gates(self, plan: SetPlan) -> Iterator[Errand]:
         """Of pods that are in the stored plan."""
-        closed, plan.closed = sorted(plan.closed), set()
+        now = self._handle.now()
+        later = {uid: wait.until for uid in plan.closed if (wait := plan.shut.get(uid)) and wait.until > now}
+        if later:
+            self._look(plan, after=min(later.values()) - now)
+        closed = sorted(plan.closed - later.keys())
+        plan.closed = set(later)
         plan.opening.update(closed)
         return (self._open_gate(plan, plan.podset.pending[uid]) for uid in closed)
 
@@ -260,9 +288,12 @@ class Making:
         patch = {"metadata": {"uid": meta.uid}, "spec": {"schedulingGates": None}}
         outcome = yield PatchObject(Pod, meta.namespace, meta.name, patch)
         plan.opening.discard(meta.uid)
-        if not isinstance(outcome, Succeeded) and plan.released and meta.uid in plan.podset.pending:
+        if isinstance(outcome, Succeeded):
+            plan.shut.pop(meta.uid, None)
+        elif plan.released and meta.uid in plan.podset.pending:
+            plan.shut.setdefault(meta.uid, Backoff(longest=LONGEST)).failed(now=self._handle.now())
             plan.closed.add(meta.uid)
-            self._look(plan, after=RETRY)
+            self._look(plan)
 
     def tell_if_news(self, plan: SetPlan, pod: Pod) -> None:
         """Pods with a gate are told by the API server why they wait."""
@@ -298,7 +329,10 @@ def word_about(plan: SetPlan, pod: Pod) -> Barred | None:
     """Why the pod is not tried, if it is up to us to say so."""
     if not plan.released:
         return Barred(REASON_WAITING, why_held(plan.podset, pod))
-    return plan.barred.get(pod.metadata.uid)
+    uid = pod.metadata.uid
+    if plan.not_stored and (uid in plan.unplanned or uid in plan.admitted):
+        return Barred(REASON_STORE, plan.not_stored)
+    return plan.barred.get(uid)
 
 
 def _is_shut(plan: SetPlan, pod: Pod) -> bool:
@@ -306,11 +340,9 @@ def _is_shut(plan: SetPlan, pod: Pod) -> bool:
     return plan.is_for_us(pod) and not plan.is_ours(pod)
 
 
-def _none_go(pods: list[Pod], gated: Pod | None) -> Answer:
-    why = ""
-    if gated is not None:
-        gate = next(gate.name for gate in gated.spec.scheduling_gates if gate.name != GATE)
-        why = GATED.format(pod=gated.metadata.name, gate=gate)
+def _none_go(pods: list[Pod], gated: Pod) -> Answer:
+    gate = next(gate.name for gate in gated.spec.scheduling_gates if gate.name != GATE)
+    why = GATED.format(pod=gated.metadata.name, gate=gate)
     left_out = tuple(LeftOut(pod.key, pod.metadata.uid, why) for pod in pods)
     return Answer(Plan((), left_out), barred=REASON_GATES)
 

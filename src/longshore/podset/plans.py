@@ -16,14 +16,12 @@ from longshore.framework.controllers import Errand
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.asking import Asking
 from longshore.podset.door import Door
-from longshore.podset.making import BETWEEN_WRITES, Making
+from longshore.podset.making import BETWEEN_WRITES, Making, word_about
 from longshore.podset.planners import PlannerSettings
 from longshore.podset.planstatus import PlanStatus
-from longshore.podset.setplan import GATE, SetPlan
+from longshore.podset.setplan import SetPlan
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.texts import BEING_PLANNED, why_held
-
-__all__ = ["GATE", "PlanController"]
 
 T = TypeVar("T")
 
@@ -45,7 +43,7 @@ class PlanController:
     def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
         self._handle = handle
         self._settings = settings
-        self._door = Door(handle)
+        self._door = Door(handle, freed=self._help_stuck)
         self._asking = Asking(handle, settings, imagine=self._imagine)
         self._making = Making(handle, self._asking, self._door, self._look)
         self._sets = Sets()
@@ -67,9 +65,10 @@ class PlanController:
         plan, uid = self._plan_of(pod), pod.metadata.uid
         if plan is None:
             return BEING_PLANNED
-        if uid in plan.barred:
-            return plan.barred[uid].message
-        return "" if uid in plan.going else BEING_PLANNED
+        if uid in plan.going and uid not in plan.barred:
+            return ""
+        word = word_about(plan, pod)
+        return BEING_PLANNED if word is None else word.message
 
     def planned_node(self, pod: Pod) -> str | None:
         plan = self._plan_of(pod)
@@ -84,7 +83,7 @@ class PlanController:
             plan.going.discard(uid)
             plan.unplanned.add(uid)
             self._statuses[plan.podset.key].refuted(pod.metadata.name, node)
-            self._handle.cluster.nominations.remove(uid)
+            self._door.take_back_room([pod])
             self._look(plan)
 
     def not_bound(self, pod: Pod, node: str) -> None:
@@ -137,13 +136,7 @@ class PlanController:
         for podset in self._sets.changed(change):
             self._set_changed(self._plans.get(podset.key) or self._begin(podset, now=now), change, now=now)
         if self._making.stuck and _may_help(change):
-            for key, plan in list(self._making.stuck.items()):
-                if plan.barred:
-                    self._retry(plan, now=now)
-                elif plan.under_way:
-                    plan.helped = True
-                else:
-                    del self._making.stuck[key]
+            self._help_stuck()
         if isinstance(change.object, Service):
             for plan in [each for each in self._plans.values() if each.by_themselves]:
                 # There may be a planner by now.
@@ -197,15 +190,18 @@ class PlanController:
     def _next_errand(self, plan: SetPlan, *, now: float) -> Errand | None:
         """One at a time for each set: planning comes first, and what is for people last."""
         podset, status = plan.podset, self._statuses[plan.podset.key]
-        if plan.needs_planning:
-            return self._making.make(plan, status)
-        if plan.outdated:
-            return self._making.correct(plan, status)
+        if plan.needs_planning or plan.outdated:
+            if plan.storing.until > now:
+                self._agenda.put(podset.key, plan.storing.until)
+            elif plan.needs_planning:
+                return self._making.make(plan, status)
+            else:
+                return self._making.correct(plan, status)
         if status.is_outdated(plan):
-            rest = plan.status_written + BETWEEN_WRITES - now
-            if rest <= 0:
+            due = max(plan.status_written + BETWEEN_WRITES, plan.telling.until)
+            if due <= now:
                 return self._making.write_status(plan, status)
-            self._look(plan, after=rest)
+            self._agenda.put(podset.key, due)
         elif podset.is_empty:
             del self._plans[podset.key], self._statuses[podset.key]
             self._sets.forget_if_empty(podset)
@@ -260,6 +256,7 @@ class PlanController:
         uid = pod.metadata.uid
         if not plan.is_ours(pod):
             return
+        self._door.note_spread(plan, pod)
         if plan.released and plan.all_or_nothing and not self._door.is_placed(pod):
             plan.missing.add(uid)
         if not plan.released or uid in plan.barred:
@@ -279,6 +276,16 @@ class PlanController:
         """Something has happened that may help the barred pods."""
         plan.retry_at = max(now, plan.not_before)
         self._agenda.put(plan.podset.key, plan.retry_at)
+
+    def _help_stuck(self) -> None:
+        """There may be room where there was none before."""
+        for key, plan in list(self._making.stuck.items()):
+            if plan.barred:
+                self._retry(plan, now=self._handle.now())
+            elif plan.under_way:
+                plan.helped = True
+            else:
+                del self._making.stuck[key]
 
     def _imagine(self, work: Callable[[], T]) -> T:
         self.imagining = True

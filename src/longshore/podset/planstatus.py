@@ -1,12 +1,20 @@
 """What the status of a plan says: how good it is, who made it, and how many pods follow it."""
 
+from collections.abc import Generator
 from typing import Literal
 
 import msgspec
 
-from longshore.api.podset import API_VERSION, MAX_UNPLACED, SchedulePlan, SchedulePlanStatus, UnplacedPod
+from longshore.api.podset import (
+    API_VERSION,
+    MAX_UNPLACED,
+    Condition,
+    SchedulePlan,
+    SchedulePlanStatus,
+    UnplacedPod,
+)
 from longshore.framework.controllers import Errand
-from longshore.framework.effects import MAX_NOTE, PatchObject, RecordEvent
+from longshore.framework.effects import MAX_NOTE, Effect, Outcome, PatchObject, RecordEvent, Succeeded
 from longshore.planning.plan import BUILT_IN
 from longshore.podset.asking import Answer
 from longshore.podset.conditions import condition, merged
@@ -23,24 +31,32 @@ COMPLETE = "Complete"
 PLANNER_ANSWERED = "PlannerAnswered"
 PLANNED_AGAIN = "PlannedAgain"
 
+# Of a number that we have written: anybody may have written another.
+_MOST_DIGITS = 9
+
 
 class PlanStatus:
     def __init__(self, podset: PodSet) -> None:
         self._podset = podset
         self._answer: Answer | None = None
+        self._whole = False
         # How often it was planned again because a node would not do, and the last of those.
         self._again = 0
         self._refuted = ""
         # What people were told about last.
         self._trouble = ""
         self._not_stored = ""
+        # The version of the plan that its status was last written to, and that. The watch may be behind, and
+        # with the CRDs of Pallet nothing comes of the write at all.
+        self._written: tuple[str, SchedulePlanStatus] | None = None
 
     def refuted(self, pod: str, node: str) -> None:
         self._again = (self._again or _times_before(self._podset.plan)) + 1
         self._refuted = f"{node} would not do for {pod} any more"
 
-    def made(self, answer: Answer) -> None:
-        self._answer = answer
+    def made(self, answer: Answer, *, whole: bool) -> None:
+        """`whole`: it is about all that the plan has entries for, and so is its bound."""
+        self._answer, self._whole = answer, whole
 
     def tell(self, answer: Answer) -> Errand:
         """The plan is stored. That pods are left out again, or a planner fails again, is no news."""
@@ -82,68 +98,74 @@ class PlanStatus:
         stored = self._podset.plan
         if stored is None:
             return False
-        wanted = self._wanted(plan, stored, wall=0.0)
-        return _without_times(wanted) != _without_times(stored.status)
+        wanted = _without_times(self._wanted(plan, stored, wall=0.0))
+        if self._written == (stored.metadata.resource_version, wanted):
+            return False
+        return wanted != _without_times(stored.status)
 
-    def write(self, plan: SetPlan, *, wall: float) -> Errand:
+    def write(self, plan: SetPlan, *, wall: float) -> Generator[Effect, Outcome, bool]:
+        """Whether that is done, or there is nothing to write to any more."""
         stored = self._podset.plan
         if stored is None:
-            return
-        status = msgspec.to_builtins(self._wanted(plan, stored, wall=wall))
-        meta = stored.metadata
-        yield PatchObject(SchedulePlan, meta.namespace, meta.name, {"status": status}, subresource="status")
+            return True
+        wanted, meta = self._wanted(plan, stored, wall=wall), stored.metadata
+        patch = {"status": msgspec.to_builtins(wanted)}
+        outcome = yield PatchObject(SchedulePlan, meta.namespace, meta.name, patch, subresource="status")
+        if isinstance(outcome, Succeeded):
+            self._written = (meta.resource_version, _without_times(wanted))
+        return isinstance(outcome, Succeeded)
 
     def _wanted(self, plan: SetPlan, stored: SchedulePlan, *, wall: float) -> SchedulePlanStatus:
         old, generation = stored.status, stored.metadata.generation
         nodes = {pod.metadata.name: pod.spec.node_name for pod in self._podset.bound.values()}
         unplaced = _unplaced(plan)
-        status = SchedulePlanStatus(
-            objective=old.objective,
-            bound=old.bound,
-            gap=old.gap,
-            planner=old.planner,
-            seconds=old.seconds,
+        conditions = self._conditions(old, len(unplaced), generation)
+        status = msgspec.structs.replace(
+            old,
             planned=len(plan.entries),
             following=sum(nodes.get(pod) == node for pod, node in plan.entries.items()),
             unplaced=tuple(unplaced[:MAX_UNPLACED]),
-            conditions=old.conditions,
+            conditions=merged(conditions, old.conditions, wall=wall),
             observed_generation=generation,
         )
-        answer = self._answer
-        if answer is None:
+        if self._answer is None:
             return status
-        made = answer.plan
-        conditions = [
-            condition(
+        made = self._answer.plan
+        return msgspec.structs.replace(
+            status,
+            objective=_rounded(made.objective),
+            bound=_rounded(made.bound) if self._whole else None,
+            gap=_rounded(made.gap) if self._whole else None,
+            planner=made.planner,
+            seconds=round(made.seconds, 3),
+        )
+
+    def _conditions(self, old: SchedulePlanStatus, unplaced: int, generation: int) -> list[Condition]:
+        """What was told before a restart holds until there is something newer to tell."""
+        answer = self._answer
+        told = {each.type: each for each in old.conditions}
+        if answer is not None or COMPLETE in told:
+            missing = "1 pod has no node" if unplaced == 1 else f"{unplaced} pods have no node"
+            told[COMPLETE] = condition(
                 COMPLETE,
                 not unplaced,
                 "PodsLeftOut" if unplaced else "AllPodsPlaced",
-                f"{len(unplaced)} pods have no node" if unplaced else "",
+                missing if unplaced else "",
                 generation=generation,
-            ),
-            condition(
+            )
+        if answer is not None:
+            told[PLANNER_ANSWERED] = condition(
                 PLANNER_ANSWERED,
                 not answer.trouble,
                 _how_answered(answer),
                 answer.trouble[:MAX_NOTE],
                 generation=generation,
-            ),
-        ]
+            )
         if self._again:
-            why = f"{self._again} times, the last because {self._refuted}"
-            conditions.append(condition(PLANNED_AGAIN, True, "NodeInvalid", why, generation=generation))
-        else:
-            # Told before a restart, and still true.
-            conditions += [each for each in old.conditions if each.type == PLANNED_AGAIN]
-        return msgspec.structs.replace(
-            status,
-            objective=_rounded(made.objective),
-            bound=_rounded(made.bound),
-            gap=_rounded(made.gap),
-            planner=made.planner,
-            seconds=round(made.seconds, 3),
-            conditions=merged(conditions, old.conditions, wall=wall),
-        )
+            times = "1 time" if self._again == 1 else f"{self._again} times"
+            why = f"{times}, the last because {self._refuted}"
+            told[PLANNED_AGAIN] = condition(PLANNED_AGAIN, True, "NodeInvalid", why, generation=generation)
+        return list(told.values())
 
 
 def _how_answered(answer: Answer) -> str:
@@ -159,11 +181,13 @@ def _times_before(plan: SchedulePlan | None) -> int:
     """How often it had been planned again before this process began."""
     told = () if plan is None else plan.status.conditions
     times = next((each.message.partition(" ")[0] for each in told if each.type == PLANNED_AGAIN), "")
-    return int(times) if times.isdecimal() else 0
+    return int(times) if times.isdecimal() and len(times) <= _MOST_DIGITS else 0
 
 
 def _unplaced(plan: SetPlan) -> list[UnplacedPod]:
     reasons = plan.left_out | {uid: each.message for uid, each in plan.barred.items()}
+    if plan.not_stored:
+        reasons |= dict.fromkeys(sorted(plan.unplanned | plan.admitted.keys()), plan.not_stored)
     pending = plan.podset.pending
     return [UnplacedPod(pending[uid].metadata.name, why) for uid, why in reasons.items() if uid in pending]
 

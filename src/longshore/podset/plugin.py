@@ -10,6 +10,7 @@ from longshore.api import Pod
 from longshore.api.podset import POD_SET_LABEL
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.handle import EngineHandle
+from longshore.errors import UserError
 from longshore.framework import Code, CycleState, NodeStatuses, PostFilterResult, Status, Wait, WakeOn
 from longshore.framework.points import MAX_PERMIT_WAIT
 from longshore.podset.arguments import NAME, planner_settings
@@ -25,6 +26,8 @@ class PodSetPlanner:
     wakes_on: Sequence[WakeOn] = ()
 
     def __init__(self, args: Mapping[str, object], handle: EngineHandle) -> None:
+        if any(isinstance(each, PlanController) for each in handle.controllers):
+            raise UserError(f"another profile has {NAME} already: two would write the same plans")
         self._plans = PlanController(handle, planner_settings(args))
         handle.control(self._plans)
 

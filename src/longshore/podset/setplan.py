@@ -14,6 +14,7 @@ import msgspec
 
 from longshore.api import Pod
 from longshore.api.podset import SchedulePlan
+from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.conditions import seconds_of
 from longshore.podset.sets import PodSet
 
@@ -23,9 +24,15 @@ GATE = "longshore.dev/pod-set"
 # written about. If the entries are others since, those without a pod may all be such.
 AWAITED = "longshore.dev/awaited-pods"
 DIGEST = "longshore.dev/plan-digest"
+# Characters of names that are told: the API server takes 256 KiB of annotations altogether. Instead of more
+# it is said that any entry may await its pod.
+_MOST_NAMES = 200_000
+_ANY = "*"
 
 # Seconds after its creation during which entries that somebody else has made may be about pods to come.
 GRACE = 600.0
+# Seconds until a plan that was refused is stored, at most: its pods wait for it.
+_LONGEST_STORING = 60.0
 # So long a watch may be behind the answer to a write.
 _WATCH_LAG = 5.0
 
@@ -66,6 +73,8 @@ class SetPlan:
         # Of a set that goes only as a whole: pods that have their node and wait for the missing ones.
         self.gathered: set[str] = set()
         self.missing: set[str] = set()
+        # Pods that are to be spread.
+        self.spread: set[str] = set()
         # Pods whose gate is to be taken away, and those for which that is under way.
         self.closed: set[str] = set()
         self.opening: set[str] = set()
@@ -84,6 +93,12 @@ class SetPlan:
         # While the plan was made, something has happened that may help.
         self.helped = False
         self.status_written = float("-inf")
+        # Writes that were refused: of the plan, of its status, and of gates, by UID; why the plan is not
+        # stored, if that lasts.
+        self.storing = Backoff(longest=_LONGEST_STORING)
+        self.telling = Backoff(longest=LONGEST)
+        self.shut: dict[str, Backoff] = {}
+        self.not_stored = ""
         self._looked_at: SchedulePlan | None = None
         self._awaited: frozenset[str] | None = None
         self._expected: dict[str, str] | None = None
@@ -133,9 +148,9 @@ class SetPlan:
 
     def forget(self, uid: str) -> None:
         """The pod has its node, or is no more."""
-        for marks in (self.left_out, self.barred, self.refused, self.admitted):
+        for marks in (self.left_out, self.barred, self.refused, self.admitted, self.shut):
             marks.pop(uid, None)
-        for marked in (self.unplanned, self.ready, self.going, self.gathered, self.missing):
+        for marked in (self.unplanned, self.ready, self.going, self.gathered, self.missing, self.spread):
             marked.discard(uid)
         for marked in (self.closed, self.opening, self.untold, self.by_themselves):
             marked.discard(uid)
@@ -181,9 +196,11 @@ class SetPlan:
 
     def is_adopted(self, entries: Mapping[str, str]) -> bool:
         """Whether the stored plan says which of its entries await their pods."""
-        awaited = self.awaited(entries)
-        nobody_came = self.podset.plan is None or awaited == entries.keys()
-        return nobody_came or self._awaited_by_the_stored() == awaited
+        stored, awaited = self.podset.plan, self.awaited(entries)
+        if stored is None or awaited == entries.keys():
+            # Nobody has come.
+            return True
+        return annotations(entries, awaited).items() <= stored.metadata.annotations.items()
 
     def wrote(self, entries: dict[str, str], *, now: float) -> None:
         """The plan was stored; what the watch tells may be older for a moment."""
@@ -235,15 +252,16 @@ class SetPlan:
 
 def annotations(entries: Mapping[str, str], awaited: Collection[str]) -> dict[str, str]:
     """What a plan with these entries says about those that await their pods."""
-    return {AWAITED: ",".join(sorted(awaited)), DIGEST: _digest(entries)}
+    names = ",".join(sorted(awaited))
+    return {AWAITED: names if len(names) <= _MOST_NAMES else _ANY, DIGEST: _digest(entries)}
 
 
 def awaited_pods(plan: SchedulePlan) -> frozenset[str] | None:
     """The names that the annotation tells; None if the plan is not as we have written it."""
-    said = plan.metadata.annotations
-    if AWAITED not in said or said.get(DIGEST) != _digest(entries_of(plan)):
+    said, entries = plan.metadata.annotations, entries_of(plan)
+    if AWAITED not in said or said.get(DIGEST) != _digest(entries):
         return None
-    return frozenset(said[AWAITED].split(",")) - {""}
+    return frozenset(entries if said[AWAITED] == _ANY else said[AWAITED].split(",")) - {""}
 
 
 def entries_of(plan: SchedulePlan) -> dict[str, str]:

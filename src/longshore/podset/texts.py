@@ -11,6 +11,7 @@ from longshore.podset.sets import PodSet
 REASON_WAITING = "WaitingForTrigger"
 REASON_PLANNER = "WaitingForPlanner"
 REASON_GATES = "WaitingForGates"
+REASON_STORE = "WaitingForPlan"
 
 NO_TRIGGER = "pod set {name} has no trigger: create a ScheduleTrigger with the label {label}={name}"
 HELD = "pod set {name} is held by its trigger {trigger} until its state is Schedule"
@@ -36,6 +37,7 @@ NO_PLANNER_FOR_THE_WHOLE = (
     "the set goes only as a whole, there is no planner service for it, and nobody stands in (plannerFallback "
     "is none)"
 )
+NOT_STORED = "the plan of the set could not be stored: {why}"
 GATED = "the set goes only as a whole, and {pod} has the scheduling gate {gate}"
 
 

@@ -1,0 +1,25 @@
+"""When to repeat a write that came to nothing: the wait is twice as long each time, up to a limit."""
+
+# Seconds: until the first repetition, and the limit unless something waits for the write.
+_FIRST = 1.0
+LONGEST = 300.0
+
+
+class Backoff:
+    def __init__(self, *, longest: float) -> None:
+        self._longest = longest
+        self._wait = _FIRST
+        # Not to be repeated before.
+        self.until = float("-inf")
+
+    @property
+    def lasts(self) -> bool:
+        """It has failed more than once."""
+        return self._wait > 2 * _FIRST
+
+    def failed(self, *, now: float) -> None:
+        self.until = now + self._wait
+        self._wait = min(2 * self._wait, self._longest)
+
+    def succeeded(self) -> None:
+        self.until, self._wait = float("-inf"), _FIRST
