@@ -1,8 +1,9 @@
 """How long an extender takes to answer, asked as kube-scheduler asks it.
 
-One connection that stays open, first the filter and then the priorities of the same pod, by the names of all
-nodes, in another order for each pod. What counts is the time from the first byte of a question to the last
-byte of its answer; questions are written beforehand, and answers are looked at afterwards.
+One connection that stays open, first the filter of a pod by the names of all nodes, in another order for each
+pod, and then its priorities by the names of those that the filter leaves. What counts is the time from the
+first byte of a question to the last byte of its answer; questions are written beforehand, and answers are
+looked at afterwards.
 """
 
 import http.client
@@ -24,10 +25,11 @@ _JSON = {"Content-Type": "application/json"}
 
 
 class Seconds(NamedTuple):
-    """Of a filter and the priorities after it, together."""
+    """Of a filter and the priorities after it, together; so many nodes were refused."""
 
     median: float
     p99: float
+    refused: int
 
 
 def alike(number: int) -> PodBuilder:
@@ -39,27 +41,40 @@ def different(number: int) -> PodBuilder:
     return pod(f"pod-{number}").requests(cpu=f"{100 + number}m", memory=f"{100 + number}Mi")
 
 
+def large(number: int) -> PodBuilder:
+    """No two ask for as much memory, and all for so many CPUs that a third of `bench.loads` has no room."""
+    return pod(f"pod-{number}").requests(cpu="14", memory=f"{100 + number}Mi")
+
+
 def ask(
     port: int, verb: str, nodes: Sequence[str], pods: Callable[[int], PodBuilder], *, count: int
 ) -> Seconds:
-    """Raises UserError at an answer that leaves a node out."""
+    """Which nodes are left must not depend on the number. Raises UserError at an answer that lacks a node."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     names = list(nodes)
     taken: list[float] = []
     try:
+        # Asked beforehand: then the second question can be written before the first is answered.
+        left = _left(_post(connection, f"/scheduler/predicates/{verb}", _question(pods(0), names)), names)
         for number in range(WARM_UP + count):
             first = number * _NEXT % len(names)
             asked = names[first:] + names[:first]
-            body = msgspec.json.encode({"Pod": pods(number), "Nodes": None, "NodeNames": asked})
+            filtering = _question(pods(number), asked)
+            ranking = _question(pods(number), [name for name in asked if name in left])
             began = time.perf_counter()
-            passed = _post(connection, f"/scheduler/predicates/{verb}", body)
-            ranked = _post(connection, f"/scheduler/priorities/{verb}", body)
+            passed = _post(connection, f"/scheduler/predicates/{verb}", filtering)
+            ranked = _post(connection, f"/scheduler/priorities/{verb}", ranking)
             taken.append(time.perf_counter() - began)
-            _check(passed, ranked, set(names))
+            _check(passed, ranked, names, left)
     finally:
         connection.close()
     taken = taken[WARM_UP:]
-    return Seconds(statistics.median(taken), statistics.quantiles(taken, n=100, method="inclusive")[98])
+    p99 = statistics.quantiles(taken, n=100, method="inclusive")[98]
+    return Seconds(statistics.median(taken), p99, len(names) - len(left))
+
+
+def _question(web: PodBuilder, names: Sequence[str]) -> bytes:
+    return msgspec.json.encode({"Pod": web, "Nodes": None, "NodeNames": names})
 
 
 def _post(connection: http.client.HTTPConnection, path: str, body: bytes) -> bytes:
@@ -71,8 +86,8 @@ def _post(connection: http.client.HTTPConnection, path: str, body: bytes) -> byt
     return content
 
 
-def _check(passed: bytes, ranked: bytes, names: set[str]) -> None:
-    """Every node is accepted or rejected with a reason, and every one has a score."""
+def _left(passed: bytes, names: Sequence[str]) -> set[str]:
+    """The nodes that the filter leaves; it has a reason for every other one."""
     filtered: dict[str, Any] = msgspec.json.decode(passed)
     if filtered.get("Error"):
         raise UserError(f"the filter answered an error: {filtered['Error']}")
@@ -80,7 +95,14 @@ def _check(passed: bytes, ranked: bytes, names: set[str]) -> None:
         **(filtered.get("FailedNodes") or {}),
         **(filtered.get("FailedAndUnresolvableNodes") or {}),
     }
-    if set(filtered["NodeNames"] or ()) | rejected.keys() != names or not all(rejected.values()):
+    left = set(filtered["NodeNames"] or ())
+    if left | rejected.keys() != set(names) or left & rejected.keys() or not all(rejected.values()):
         raise UserError("the filter did not answer for every node")
-    if {each["Host"] for each in msgspec.json.decode(ranked)} != names:
-        raise UserError("the priorities were not those of every node")
+    return left
+
+
+def _check(passed: bytes, ranked: bytes, names: Sequence[str], left: set[str]) -> None:
+    if _left(passed, names) != left:
+        raise UserError("the filter left other nodes than before")
+    if {each["Host"] for each in msgspec.json.decode(ranked)} != left:
+        raise UserError("the priorities were not those of every node that is left")

@@ -1,4 +1,4 @@
-"""Every agent in its three uses: in the simulator, behind a stock kube-scheduler, and as a plugin by name.
+"""Every agent in its three uses: in the simulator, asked as an extender, and as a plugin by name.
 
 One of two nodes is the worse in all that agents look at, and comes first by name: whoever prefers the other
 one has looked.
@@ -98,7 +98,7 @@ def test_in_the_simulator(plugin: str) -> None:
 
 @pytest.mark.parametrize("sent", [False, True], ids=["by names", "whole nodes"])
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_behind_a_stock_kube_scheduler(plugin: str, sent: bool) -> None:
+def test_asked_as_a_kube_scheduler_asks_an_extender(plugin: str, sent: bool) -> None:
     agent, registered = PLUGINS[plugin]
     made, now = make(agent), time.monotonic()
     tell(made.engine, [*NODES, *THERE, *FAILED], now=now)

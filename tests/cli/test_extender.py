@@ -1,5 +1,6 @@
 """`longshore extender` from the outside: its flags, its environment and what it says when it cannot start."""
 
+import http.client
 import json
 import os
 import re
@@ -7,12 +8,16 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.live.stock import eventually
+
+from longshore.dev.ports import Port
 
 _NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
 _STANDALONE = ("--agents=congestion", "--standalone", "--bind-address=127.0.0.1")
@@ -94,6 +99,69 @@ def test_a_level_that_there_is_not_is_told_and_is_info() -> None:
         warnings = [line for line in extender.lines if line["level"] == "warning"]
         assert [line["found"] for line in warnings] == ["LOUD"]
         assert "INFO" in [line.get("log_level") for line in extender.lines]
+
+
+def _log_after_requests(level: str) -> list[dict[str, str]]:
+    """Of two filters, three priorities and one request that no kube-scheduler makes; probes beside them."""
+    port = Port()
+    port.release()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "longshore", "extender", "--agents=safe", *_STANDALONE[1:]],
+        env=environment(HTTP_PORT=str(port.number), LOG_LEVEL=level),
+        stderr=subprocess.PIPE,
+    )
+    said = json.dumps({"Pod": {}, "Nodes": {"items": [{"metadata": {"name": "a"}}]}}).encode()
+    statuses = []
+    try:
+        # Nothing says that it serves, at some levels.
+        eventually(lambda: process.poll() is not None or _status(port.number, "healthz") == 200, "it serves")
+        for verb, count, body in (
+            ("predicates/safe-overload", 2, said),
+            ("priorities/safe-overload", 3, said),
+            ("predicates/safe-overload", 1, b"{"),
+        ):
+            statuses += [_status(port.number, f"scheduler/{verb}", body) for _ in range(count)]
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (statuses, process.returncode) == ([200] * 5 + [400], 0)
+    return [json.loads(line) for line in log.splitlines()]
+
+
+def _status(port: int, path: str, body: bytes | None = None) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET" if body is None else "POST", f"/{path}", body)
+        return connection.getresponse().status
+    except ConnectionRefusedError:
+        return 0
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("level", "asked", "answered", "malformed", "kept"),
+    [
+        ("DEBUG", 6, 5, 1, {"debug", "info", "warning"}),
+        ("INFO", 0, 5, 1, {"info", "warning"}),
+        ("WARNING", 0, 0, 1, {"warning"}),
+        ("ERROR", 0, 0, 0, set()),
+    ],
+)
+def test_levels_leave_out_what_is_below_them(
+    level: str, asked: int, answered: int, malformed: int, kept: set[str]
+) -> None:
+    """A line `asked` is there for each request, one `answered` for each that an agent had an answer to."""
+    log = _log_after_requests(level)
+    count = Counter(line["event"] for line in log)
+    found = count["asked"], count["answered"], count["a request is malformed"]
+    assert found == (asked, answered, malformed)
+    assert {line["level"] for line in log} == kept
+    if asked:
+        verbs = Counter(line["verb"] for line in log if line["event"] == "asked")
+        assert verbs == {"predicates/safe-overload": 3, "priorities/safe-overload": 3}
 
 
 def test_a_broken_agent_is_told_with_its_line_and_the_others_are_served(tmp_path: Path) -> None:

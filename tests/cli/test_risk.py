@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from tests.live.nodeload import history, steady
 
 from longshore.agents.safe import SafeOverloadArgs
@@ -76,13 +79,13 @@ def drawn(*nodes: Node, capsys: pytest.CaptureFixture[str], everything: bool = F
     return capsys.readouterr().out.splitlines()
 
 
-def found(*nodes: Node) -> Risks:
+def found(*nodes: Node, args: SafeOverloadArgs | None = None) -> Risks:
     return risks(
         {each.metadata.name: each for each in nodes},
         (),
         None,
         pod=demand({"cpu": "500m", "memory": "1Gi"}),
-        args=SafeOverloadArgs(),
+        args=args or SafeOverloadArgs(),
         max_age=300.0,
         now=0.0,
     )
@@ -220,6 +223,67 @@ def test_a_picture_of_each_kind(tmp_path: Path, ending: str) -> None:
         draw_plot(found(loaded("warm", WARM), loaded("steady", steady), loaded("bare", {})), str(file)) == 0
     )
     assert file.read_bytes().startswith(MAGIC[ending])
+
+
+def _pictured(risks: Risks, file: Path, monkeypatch: pytest.MonkeyPatch) -> Figure:
+    """The figure that is written to the file."""
+    kept: list[Figure] = []
+    write = Figure.savefig
+
+    def savefig(self: Figure, *args: Any, **kwargs: Any) -> None:
+        kept.append(self)
+        write(self, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    assert draw_plot(risks, str(file)) == 0
+    (figure,) = kept
+    return figure
+
+
+def _points(line: Line2D) -> tuple[list[float], list[float]]:
+    across, up = line.get_data()
+    return np.asarray(across, dtype=float).tolist(), np.asarray(up, dtype=float).tolist()
+
+
+@pytest.mark.parametrize("utilization", [90, 60])
+def test_what_a_picture_shows_is_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, utilization: int
+) -> None:
+    """A curve for each resource that was measured, near its mean; the threshold; what lies beyond it."""
+    told = loaded("warm", WARM), loaded("full", FULL), loaded("bare", {})
+    shown = found(*told, args=SafeOverloadArgs(utilization=utilization))
+    figure = _pictured(shown, tmp_path / "risk.png", monkeypatch)
+    resources = [
+        (each.name, resource, risk) for each in shown.nodes for resource, risk in each.resources.items()
+    ]
+    assert [(name, resource) for name, resource, _ in resources] == [
+        (name, resource) for name in ("full", "warm", "bare") for resource in ("cpu", "memory")
+    ]
+    assert len(figure.axes) == len(resources)
+    for axes, (name, resource, risk) in zip(figure.axes, resources, strict=True):
+        assert axes.get_ylabel() == resource
+        assert axes.get_title(loc="left") == (name if resource == "cpu" else "")
+        threshold, *curves = axes.get_lines()
+        assert _points(threshold)[0] == [utilization / 100] * 2
+        words = " ".join(text.get_text() for text in axes.texts)
+        if name == "bare":
+            assert (curves, words) == ([], "no fresh measurements")
+            continue
+        (curve,) = curves
+        shares, heights = map(np.array, _points(curve))
+        assert risk.mu is not None
+        assert risk.sigma is not None
+        assert risk.risk is not None
+        # Of the curve that was drawn: where it is highest, its mean, and how much of it lies beyond. A Beta
+        # distribution near an end is highest between its mean and that end.
+        size = risk.mu * (1 - risk.mu) / risk.sigma**2 - 1
+        highest = (risk.mu * size - 1) / (size - 2)
+        assert abs(highest - risk.mu) < risk.sigma
+        assert shares[heights.argmax()] == pytest.approx(highest, abs=1e-3)
+        assert (shares * heights).sum() / heights.sum() == pytest.approx(risk.mu, abs=2e-3)
+        beyond = heights[shares >= utilization / 100].sum() / heights.sum()
+        assert beyond == pytest.approx(risk.risk, abs=5e-3)
+        assert words == f"risk {percent(risk.risk)}"
 
 
 def test_a_picture_says_how_many_nodes_it_leaves_out(tmp_path: Path) -> None:

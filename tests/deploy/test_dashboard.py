@@ -2,6 +2,9 @@
 
 import json
 import re
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -13,6 +16,7 @@ from prometheus_client import Metric
 from tests.podset.stage import podset_engine
 
 from longshore.cluster import ClusterState
+from longshore.dev.prometheus import MonitoredNodes
 from longshore.live.vitals import Mirror
 from longshore.serve import Metrics, extendermetrics, registry_of
 from longshore.serve.extendermetrics import Traffic
@@ -70,6 +74,22 @@ def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str) -> None:
     grouped = [label for labels in re.findall(r"by \(([^)]*)\)", query) for label in labels.split(", ")]
     for name in names:
         assert {*selected, *grouped} <= known[name] | SCRAPED
+
+
+@pytest.mark.parametrize("query", queries())
+def test_a_real_prometheus_accepts_a_query(prometheus: MonitoredNodes, query: str) -> None:
+    """As Grafana would send it: with the values of its variables."""
+    asked = query.replace("$__rate_interval", "1m").replace("$job", "longshore|extender")
+    assert "$" not in asked
+    body = urllib.parse.urlencode({"query": asked}).encode()
+    url = f"{prometheus.url}/api/v1/query"
+    try:
+        with urllib.request.urlopen(url, body, timeout=10) as response:  # noqa: S310 - on this machine
+            answer = json.load(response)
+    except urllib.error.HTTPError as refusal:
+        answer = json.load(refusal)
+    assert (answer["status"], answer.get("error")) == ("success", None)
+    assert "warnings" not in answer
 
 
 @pytest.mark.parametrize("query", queries())

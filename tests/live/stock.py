@@ -255,25 +255,21 @@ class World:
             process.wait()
 
     @contextmanager
-    def scheduler(self, *entries: Document, scoring: str = "") -> Iterator[Scheduler]:
-        """With these extenders; `scoring` is the one plugin that scores beside them."""
+    def scheduler(self, *entries: Document, scoring: str | None = "") -> Iterator[Scheduler]:
+        """With these extenders; `scoring` is the one plugin that scores beside them, or None: all that do."""
         self._started += 1
         name = f"my-scheduler-{self._started}"
         folder = self._folder / name
         folder.mkdir()
         enabled = {"enabled": [{"name": scoring}]} if scoring else {}
+        chosen = {} if scoring is None else {"disabled": [{"name": "*"}], **enabled}
         document = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
             "podInitialBackoffSeconds": 1,
             "podMaxBackoffSeconds": 1,
-            "profiles": [
-                {
-                    "schedulerName": name,
-                    "plugins": {"score": {"disabled": [{"name": "*"}], **enabled}},
-                }
-            ],
+            "profiles": [{"schedulerName": name, "plugins": {"score": chosen}}],
             "extenders": list(entries),
         }
         document["clientConnection"] = {"kubeconfig": str(self._scheduler_account)}

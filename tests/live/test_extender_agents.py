@@ -89,8 +89,23 @@ def test_safe_refuses_and_ranks(world: World, extender: Extender) -> None:
         assert scheduler.extender_scores(one) == {"cpuonly": 8, "bare": 0}
         assert scheduler.totals(one) == {"cpuonly": 80, "bare": 0}
 
-        init = world.named("init").container("side", cpu="200m").init_container("first", cpu="1500m")
-        assert scheduler.place(among(init.requests(cpu="200m"), "vector-a")).node == ""
+    world.clear()
+
+
+def test_an_init_container_counts_by_what_it_asks_for(world: World, extender: Extender) -> None:
+    """Of 4000m the node uses 2000m: 60 % with the two containers, 87.5 % while the init container runs."""
+
+    def two(base: str) -> PodBuilder:
+        return among(world.named(base).requests(cpu="200m").container("side", cpu="200m"), "vector-a")
+
+    with world.scheduler(extender.entry("safe-overload", filters=True)) as scheduler:
+        refused = scheduler.place(two("init").init_container("first", cpu="1500m"))
+        assert refused.node == ""
+        # The one node in play has room for its requests: nothing else is wrong with it.
+        every = len(NODES) + len(FREE)
+        elsewhere = f"{every - 1} node(s) didn't match Pod's node affinity/selector. "
+        assert refused.message.startswith(f"0/{every} nodes are available: 1 {CPU_RISK}, {elsewhere}")
+        assert scheduler.place(two("plain")).node == "vector-a"
     world.clear()
 
 

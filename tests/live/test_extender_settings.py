@@ -6,12 +6,13 @@ import pytest
 from tests.live.stock import World, among
 
 from longshore.agents.safe import REASON_RISK
-from longshore.testing import NodeBuilder, node
+from longshore.testing import NodeBuilder, PodBuilder, node
 
 pytestmark = pytest.mark.control_plane
 
 DEFAULT_RISK = REASON_RISK.format(utilization=90, resource="cpu", percentile=30)
 B, M, NO_FORECAST, BARE = "vector-b", "vector-m", "no-forecast", "bare"
+CALM, BUSIER = "calm", "busier"
 
 
 def saying(name: str, *, cpu: str, **said: str) -> NodeBuilder:
@@ -25,6 +26,8 @@ NODES = [
     saying(M, cpu="8", **LOAD_OF_M, forcasted_free_cpu="1000"),
     saying(NO_FORECAST, cpu="8", **LOAD_OF_M, forcasted_free_cpu="N/A"),
     saying(BARE, cpu="8"),
+    saying(CALM, cpu="8", mean_free_cpu="2400", std_free_cpu="500"),
+    saying(BUSIER, cpu="8", mean_free_cpu="2300", std_free_cpu="500"),
     *(saying(f"factor-{factor}", cpu="8", congestion_factor=factor) for factor in ("0", "3", "10", "11")),
 ]
 
@@ -87,3 +90,23 @@ def test_the_greatest_congestion_there_can_be(world: World) -> None:
         web = among(world.named("web"), *scores)
         assert scheduler.place(web).node == "factor-0"
         assert scheduler.extender_scores(web) == scores
+
+
+def test_fine_scores_tell_apart_what_others_do_not(world: World) -> None:
+    """Risks of 0.00466 and 0.00995 of at most 0.3: 88 and 82 out of 100, and 8 out of 10 both."""
+
+    def web() -> PodBuilder:
+        return among(world.named("web").requests(cpu="500m"), CALM, BUSIER)
+
+    with (
+        world.behind("safe", "safe-overload") as coarse,
+        world.behind("safe", "safe-overload", "--fine-scores") as fine,
+    ):
+        asked = web()
+        assert coarse.place(asked).node in (CALM, BUSIER)
+        assert coarse.totals(asked) == {CALM: 80, BUSIER: 80}
+        # Chance would put them all there once in 64 times.
+        several = [web() for _ in range(6)]
+        assert {fine.place(each).node for each in several} == {CALM}
+        assert all(fine.extender_scores(each) == {CALM: 88, BUSIER: 82} for each in several)
+        assert fine.totals(several[0]) == {CALM: 880, BUSIER: 820}
