@@ -197,8 +197,11 @@ class PlanController:
                 return self._making.make(plan, status)
             else:
                 return self._making.correct(plan, status)
-        if status.is_outdated(plan):
-            due = max(plan.status_written + BETWEEN_WRITES, plan.telling.until)
+        due = max(plan.status_written + BETWEEN_WRITES, plan.telling.until)
+        if due > now and not podset.is_empty:
+            # Not before then it is asked what to tell, which takes a look at all pods.
+            self._agenda.put(podset.key, due)
+        elif status.is_outdated(plan):
             if due <= now:
                 return self._making.write_status(plan, status)
             self._agenda.put(podset.key, due)

@@ -29,6 +29,7 @@ from longshore.framework.effects import Outcome, PatchObject, RecordEvent, Succe
 from longshore.framework.profile import Profile
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.arguments import NAME
+from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.conditions import condition, merged, seconds_of, timestamp
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.texts import RESERVED_LABELS, RESERVED_NAME
@@ -43,8 +44,6 @@ BY_HAND, BY_QUIET_TIME = "hand", "quiet-time"
 
 # Seconds between two writes of a status.
 _BETWEEN_WRITES = 1.0
-# Seconds until a write that came to nothing is repeated, and at most, if it goes on so.
-_RETRY, _LONGEST_RETRY = 1.0, 300.0
 # The clock of the wall may be set while a trigger waits: it is looked at this often.
 _LOOK_AT_CLOCK = 60.0
 
@@ -54,19 +53,18 @@ class _Patience:
 
     def __init__(self) -> None:
         self._version = ""
-        self._wait = 0.0
-        self._until = float("-inf")
+        self._backoff = Backoff(longest=LONGEST)
 
     def until(self, version: str) -> float:
         """When the next one may be tried, of this version of the trigger."""
-        return self._until if version == self._version else float("-inf")
+        return self._backoff.until if version == self._version else float("-inf")
 
     def failed(self, version: str, *, now: float) -> None:
-        self._wait = min(max(2 * self._wait, _RETRY), _LONGEST_RETRY)
-        self._version, self._until = version, now + self._wait
+        self._version = version
+        self._backoff.failed(now=now)
 
     def succeeded(self) -> None:
-        self._wait, self._version = 0.0, ""
+        self._backoff.succeeded()
 
 
 class _Watched:
