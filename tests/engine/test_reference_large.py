@@ -133,15 +133,18 @@ class LargeContest(Contest):
         key = self.random.choice(list(self.reference.nominated))
         nominee, _ = self.reference.nominated.pop(key)
         assert isinstance(nominee, PodBuilder)
+        waited = self.waiting.pop(key, None) is not None
         match self.random.randrange(3):
             case 0:
                 self.tell(nominee, None)
+                return
             case 1:
-                self.tell(nominee, nominee.nominated(""))
+                name = ""
             case 2:
-                moved = nominee.nominated(name)
-                self.reference.nominated[key] = (moved, name)
-                self.tell(nominee, moved)
+                self.reference.nominated[key] = (nominee.nominated(name), name)
+        self.tell(nominee, nominee.nominated(name))
+        if waited:
+            self.waiting[key] = nominee.nominated(name)
 
     def ask(self, number: int) -> None:
         for copy in range(self.random.randint(1, 4)):
