@@ -31,8 +31,9 @@ test-fast: $(VENV)/.dev ## The tests that need no control plane
 	$(PYTEST) -n 2 -m "not control_plane"
 
 test-long: $(VENV)/.dev ## All tests with their full counts
+	LONGSHORE_LONG=1 $(PYTEST) --timeout 1800 -n 2 -m "not control_plane"
 	$(BIN)/longshore dev build
-	LONGSHORE_LONG=1 $(PYTEST) --timeout 1800
+	LONGSHORE_LONG=1 $(PYTEST) --timeout 1800 -m control_plane
 
 lint: $(VENV)/.dev ## Formatting, lint, types and layers
 	$(BIN)/ruff format --check .
