@@ -28,7 +28,14 @@ from longshore.framework.configuration.measurements import MeasurementSettings, 
 from longshore.framework.setup import set_up
 
 # Ages, addresses and times.
-PAGE = Page("extender.md", varying=[r"(\d+m)?\d+s", r"10(\.\d+){3}", r'"\d{4}-\d\d-\d\dT[\d:.]+Z"}'])
+PAGE = Page(
+    "extender.md",
+    varying=[
+        r"(\d+m)?\d+s",
+        r"10(\.\d+){3}",
+        r'{"verb":"predicates/safe-overload","pod":"default/test-pod",.*Z"}',
+    ],
+)
 MEASUREMENTS = Page("measurements.md", varying=())
 
 
