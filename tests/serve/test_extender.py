@@ -14,7 +14,7 @@ from tests.serve.extenders import (
 )
 
 from longshore.api import Change
-from longshore.serve.extender import UNKNOWN_NODE
+from longshore.serve.refusals import UNKNOWN_NODE
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 

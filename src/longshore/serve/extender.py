@@ -22,17 +22,15 @@ from longshore.agents.serving import Served
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import MAX_AGE, SETTLE, Measured
 from longshore.engine.failure import PluginFailure
-from longshore.framework import Code, Status
 from longshore.serve import extenderwire as wire
 from longshore.serve.extendermetrics import Traffic, registry_of
-from longshore.serve.extenderview import Asked, Question, Refused, SentNodes, View
+from longshore.serve.extenderview import Asked, Question, SentNodes, View
 from longshore.serve.unknownnodes import UnknownNodes
 
 log = structlog.get_logger()
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-UNKNOWN_NODE = "the extender does not know this node"
 NO_BIND = "this extender does not bind pods: leave bindVerb empty in its entry, and kube-scheduler binds them"
 STANDALONE = (
     "this extender runs without a cluster (--standalone) and knows no node by its name: "
@@ -219,8 +217,7 @@ class Extender:
             return Reply(200, wire.filtered(error=_broken(verb, question, failure)), failed=True)
         left = int(found.left.sum())
         said = _said(question, nodes, left)
-        failed, unresolvable = _reasons(view, found)
-        unresolvable.update((name, UNKNOWN_NODE) for name in nodes.unknown)
+        failed, unresolvable = view.told(found, nodes.unknown)
         if asked.names is None:
             kept = [node for node, passed in zip(asked.nodes, found.left.tolist(), strict=True) if passed]
             return Reply(200, wire.filtered(nodes=kept, failed=failed, unresolvable=unresolvable), said=said)
@@ -293,21 +290,6 @@ class Extender:
 
 def _said(question: Question, nodes: Asked, left: int) -> Said:
     return Said(question.pod.pod.key, len(nodes.rows) + len(nodes.unknown), left)
-
-
-def _reasons(view: View, found: Refused) -> tuple[dict[str, str], dict[str, str]]:
-    """Why nodes are refused: where preemption may help, and where it cannot."""
-    failed: dict[str, str] = {}
-    unresolvable: dict[str, str] = {}
-    for status, rows in found.reasons:
-        hopeless = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        names = map(view.cluster.node_name, rows.tolist())
-        (unresolvable if hopeless else failed).update(dict.fromkeys(names, _words(status)))
-    return failed, unresolvable
-
-
-def _words(status: Status) -> str:
-    return status.message or f"node(s) were refused by {status.plugin}"
 
 
 def _broken(verb: str, question: Question, failure: PluginFailure) -> str:

@@ -6,7 +6,7 @@ about, each time.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 
@@ -17,20 +17,22 @@ from longshore.api import Node
 from longshore.cluster import ClusterState, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.cluster.measures import Measured
-from longshore.engine.asking import final_scores, raw_scores, refused, rejections
-from longshore.engine.attempt import Attempt
+from longshore.engine.asking import final_scores, raw_scores
 from longshore.engine.decision import Chooser
 from longshore.engine.failure import PluginFailure
-from longshore.engine.shapes import shape_key
-from longshore.framework import MAX_SCORE, Code, Status
+from longshore.engine.shapes import Shape, shape_key
+from longshore.framework import MAX_SCORE, Code
 from longshore.framework.profile import Profile
 from longshore.serve import extenderwire as wire
+from longshore.serve.refusals import UNKNOWN_NODE, Reasons, Refused, thorough, together
 from longshore.serve.sentpods import SentPods
 
 # Scores are out of 100 here, and out of 10 there; what ends in 5 goes up.
 _TENTH, _HALF = 10, 5
 # Lists of nodes remembered: of the pods that are being scheduled.
 _LISTS = 16
+# Shapes of pods that were refused, likewise.
+_SHAPES = 64
 # Nodes that were sent once may never come again: there are this many more than twice those of a request.
 _SPARE = 1000
 
@@ -56,13 +58,6 @@ class Asked(msgspec.Struct, frozen=True):
 
     def only(self, left: Bools) -> "Asked":
         return Asked(self.rows[left], tuple(compress(self.names, left.tolist())))
-
-
-class Refused(msgspec.Struct, frozen=True):
-    """Which of the nodes asked about are left, and what is said of the others: of many the same."""
-
-    left: Bools
-    reasons: Sequence[tuple[Status, Ints]] = ()
 
 
 class _Foreseen(msgspec.Struct, frozen=True):
@@ -93,10 +88,13 @@ class View:
         self._version = -1
         self._rows_of: dict[str, int] = {}
         self._lists: OrderedDict[bytes, Asked] = OrderedDict()
-        # By row, the name, and elements of what Prioritize answers, one for each score.
+        # By row, the name, how it begins what is said of it, and elements of what Prioritize answers, one for
+        # each score.
         self._names: list[str] = []
+        self._keys: list[bytes] = []
         self._elements: list[bytes] = []
         self._foreseen: _Foreseen | None = None
+        self._reasons: Callable[[Shape], Reasons] = lru_cache(_SHAPES)(Reasons)
 
     def named(self, names: bytes) -> Asked:
         """The nodes of a list in JSON. Raises Malformed."""
@@ -132,6 +130,7 @@ class View:
         known = self.cluster.known.tolist()
         self._rows_of = {name: row for row, name in enumerate(self._names) if known[row]}
         if before != self._names:
+            self._keys = list(map(wire.key, self._names))
             del self._elements[len(self._names) * self._scores :]
             for row, name in enumerate(self._names):
                 if row >= len(before) or name != before[row]:
@@ -143,20 +142,28 @@ class View:
         attempt = self._chooser(profile).attempt(question.pod, question.shape)
         refusal = attempt.pre_filter()
         if refusal is not None or attempt.narrowed is not None:
-            return _thorough(attempt, refusal, rows)
+            return thorough(attempt, refusal, rows)
         [slot] = attempt.profile.filters
-        left = np.ones(len(rows), np.bool_)
-        if slot.local:
-            left = attempt.feasible()[rows]
-        elif slot.name not in attempt.state.skip_filter:
-            return _asked_about(attempt, rows)
-        if left.all():
-            return Refused(left)
-        others = rows[~left]
-        said = _asked_about(attempt, others)
-        # Of one node it may say otherwise than of many, by a rounding: no node goes without a word.
-        unsaid = ((Status(Code.UNSCHEDULABLE, (), slot.name), others[said.left]),) if said.left.any() else ()
-        return Refused(left, (*said.reasons, *unsaid))
+        if slot.name in attempt.state.skip_filter:
+            return Refused(np.ones(len(rows), np.bool_))
+        if not slot.local:
+            return together(attempt, rows)
+        left = attempt.feasible()[rows]
+        return Refused(left, () if left.all() else self._reasons(attempt.shape).about(rows[~left]))
+
+    def told(self, found: Refused, unknown: Sequence[str] = ()) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """Why nodes are refused, as Filter answers: where preemption may help, and where it cannot."""
+        self._catch_up()
+        failed: list[tuple[str, Iterable[bytes]]] = []
+        unresolvable = failed.copy()
+        for status, rows in found.reasons:
+            hopeless = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            keys = map(self._keys.__getitem__, rows.tolist())
+            words = status.message or f"node(s) were refused by {status.plugin}"
+            (unresolvable if hopeless else failed).append((words, keys))
+        if unknown:
+            unresolvable.append((UNKNOWN_NODE, map(wire.key, unknown)))
+        return wire.reasons(failed), wire.reasons(unresolvable)
 
     def score(self, profile: str, question: Question, rows: Ints) -> Ints:
         """Out of 100, in the order of the rows. Raises PluginFailure."""
@@ -277,36 +284,6 @@ class SentNodes(View):
         self._sent[row] = sent
         self._rows[sent] = row
         return row
-
-
-def _thorough(attempt: Attempt, refusal: Status | None, rows: Ints) -> Refused:
-    """A PreFilter refused the pod, or all nodes but some."""
-    diagnosis = attempt.diagnose(refusal)
-    statuses = [diagnosis.status(row) for row in rows.tolist()]
-    left = np.array([said is None for said in statuses], np.bool_)
-    reasons = [(said, rows[[place]]) for place, said in enumerate(statuses) if said is not None]
-    return Refused(left, reasons)
-
-
-def _asked_about(attempt: Attempt, rows: Ints) -> Refused:
-    """What the filter itself says about these nodes."""
-    [slot] = attempt.profile.filters
-    nodes = attempt.cluster.some_nodes(rows)
-    asked = np.ones(len(rows), np.bool_)
-    found = rejections(slot, attempt.state, attempt.pod, nodes, asked)
-    bad = refused(found, len(rows))
-    # Which of the reasons hold, and whether preemption can help: few combinations occur.
-    said: Ints = np.zeros(len(rows), np.int64)
-    for place, rejection in enumerate(found, start=1):
-        where = asked & rejection.where
-        said |= where.astype(np.int64) << place
-        said |= where & rejection.unresolvable
-    reasons = []
-    for number in np.unique(said[bad]).tolist():
-        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if number & 1 else Code.UNSCHEDULABLE
-        texts = tuple(r.reason for place, r in enumerate(found, start=1) if number >> place & 1)
-        reasons.append((Status(code, texts, slot.name), rows[said == number]))
-    return Refused(~bad, reasons)
 
 
 def _full(scores: Ints | int, rows: Ints) -> Ints:

@@ -21,6 +21,8 @@ _MESSAGE = dict[str, msgspec.Raw]
 _VICTIMS = ("nodenametovictims", "nodetovictims")
 _META_VICTIMS = ("nodenametometavictims", "nodetometavictims")
 _NULL = b"null"
+# Of reasons.
+NOTHING = msgspec.Raw(b"{}")
 
 
 class Malformed(Exception):
@@ -117,8 +119,8 @@ def filtered(
     *,
     names: bytes | None = None,
     nodes: Sequence[bytes] | None = None,
-    failed: Mapping[str, str] | None = None,
-    unresolvable: Mapping[str, str] | None = None,
+    failed: msgspec.Raw = NOTHING,
+    unresolvable: msgspec.Raw = NOTHING,
     error: str = "",
 ) -> bytes:
     """What is left of the nodes, in the way they were given, and why the others are not."""
@@ -127,11 +129,24 @@ def filtered(
         {
             "Nodes": items,
             "NodeNames": None if names is None else msgspec.Raw(names),
-            "FailedNodes": failed or {},
-            "FailedAndUnresolvableNodes": unresolvable or {},
+            "FailedNodes": failed,
+            "FailedAndUnresolvableNodes": unresolvable,
             "Error": error,
         }
     )
+
+
+def key(name: str) -> bytes:
+    return msgspec.json.encode(name) + b":"
+
+
+def reasons(groups: Iterable[tuple[str, Iterable[bytes]]]) -> msgspec.Raw:
+    """One for each node; nodes come by their keys."""
+    said = []
+    for words, keys in groups:
+        value = msgspec.json.encode(words)
+        said.append((value + b",").join(keys) + value)
+    return msgspec.Raw(b"{%b}" % b",".join(said))
 
 
 def priorities_of(host: str, number: int) -> Sequence[bytes]:
