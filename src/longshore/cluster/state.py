@@ -75,6 +75,7 @@ class ClusterState:
         self.measures = Measures(self)
         self.capacities = Capacities()
         self.limits = LimitTable()
+        self._all_nodes = Nodes(self, slice(0, 0))
         self._resize_parts(_FIRST_ROWS)
 
     # What plugins and the engine read. Arrays have one element for each row, and are not to be written to.
@@ -142,8 +143,8 @@ class ClusterState:
         return list(self._columns)
 
     def all_nodes(self) -> Nodes:
-        """All rows; `known` tells which of them have a node."""
-        return Nodes(self, slice(0, len(self._rows)))
+        """All rows; `known` tells which of them have a node. The same until there are more."""
+        return self._all_nodes
 
     def some_nodes(self, rows: Ints) -> Nodes:
         return Nodes(self, rows)
@@ -362,6 +363,7 @@ class ClusterState:
         if row == len(self._nodes):
             self._nodes.append(None)
             self._pods_on.append({})
+            self._all_nodes = Nodes(self, slice(0, len(self._nodes)))
             self._nodes_differ()
             self.journal.everything_changed()
             if row == len(self._known):
