@@ -10,11 +10,13 @@ which no two are, and for such pods that a third of the nodes is refused to.
 Then, as in `bench.throughput`, sides take turns with the same pods on one real API server, and the rate is
 pods over the time from the first to the last bind. kube-scheduler has no extender, one entry (filter and
 priority `safe-overload`), or two (`congestion` too, from the same process): by the medians of the rounds it
-is to keep 0.5 of its throughput with one entry, and 0.7 is the goal. A side of its own has a program in Go
+is to keep 0.5 of its throughput with one entry, and 0.7 is the goal. With entries it has the environment that
+the manifests in `deploy/extender` give it; one side has an entry without that, and another a program in Go
 that thinks nothing (`echo`) in the place of `longshore extender`: what kube-scheduler keeps beside it is what
-calling any extender leaves of it on this machine. One turn has an extender that is sent whole Node objects.
-`longshore run` has the plugin SafeOverload or has it not: it is to keep 0.9 of its throughput. All nodes are
-annotated, with loads that the filter accepts, and the annotations do not change.
+calling any extender leaves of it on this machine. Two more, with one entry and without, look at a tenth of
+the nodes for each pod. One turn has an extender that is sent whole Node objects. `longshore run` has the
+plugin SafeOverload or has it not: it is to keep 0.9 of its throughput. All nodes are annotated, with loads
+that the filter accepts, and the annotations do not change.
 
 It ends with 1 if a bar is missed, unless it was a quick run.
 """
@@ -24,12 +26,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import uvloop
+import yaml
 from bench.answers import WARM_UP, alike, ask, different, large
 from bench.contest import Contest, Side
 from bench.loads import annotate
@@ -53,14 +57,17 @@ _NODES_ASKED_ABOUT = 5000
 _QUESTIONS = 1000
 _QUICK_NODES, _QUICK_QUESTIONS = 200, 50
 _MEDIAN_BAR, _P99_BAR = 0.010, 0.025
-_ALONE, _SINGLY, _ONE, _TWO, _ECHO, _WHOLE = (
+_ALONE, _ONE, _TWO, _PLAIN, _ECHO, _FEW, _ONE_OF_FEW, _WHOLE = (
     "kube-scheduler",
-    "no batching",
     "one entry",
     "two entries",
+    "one, no env",
     "echo",
+    "a tenth",
+    "one of a tenth",
     "whole nodes",
 )
+_TENTH = {"percentageOfNodesToScore": 10}
 _ECHO_SOURCE = Path(__file__).with_name("echo") / "main.go"
 _LONGSHORE, _PLUGIN = "longshore", "SafeOverload"
 _ONE_BAR, _GOAL = 0.5, 0.7
@@ -111,7 +118,12 @@ class _Extender:
 
 
 def _kube_scheduler(
-    plane: ControlPlane, name: str, *entries: dict[str, Any], flags: tuple[str, ...] = ()
+    plane: ControlPlane,
+    name: str,
+    entries: Sequence[dict[str, Any]],
+    *,
+    environment: Mapping[str, str],
+    settings: Mapping[str, Any],
 ) -> Component:
     """The stock scheduler as the contests have it, with these extenders."""
     document = {
@@ -124,11 +136,20 @@ def _kube_scheduler(
             "burst": 5000,
         },
         "extenders": entries,
+        **settings,
     }
     file = plane.folder / f"{name.replace(' ', '-')}.json"
     file.write_bytes(msgspec.json.encode(document))
-    arguments = [f"--config={file}", "--secure-port=0", *flags]
-    return Component(name.replace(" ", "-"), build() / "kube-scheduler", arguments, folder=plane.folder)
+    command = [f"{key}={value}" for key, value in environment.items()]
+    command += [str(build() / "kube-scheduler"), f"--config={file}", "--secure-port=0"]
+    return Component(name.replace(" ", "-"), Path("/usr/bin/env"), command, folder=plane.folder)
+
+
+def _environment(manifest: Path) -> dict[str, str]:
+    """Of kube-scheduler, in a manifest that runs it beside extenders."""
+    _config, deployment = yaml.safe_load_all(manifest.read_text())
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    return {each["name"]: each["value"] for each in container["env"]}
 
 
 def _longshore(contest: Contest, plane: ControlPlane, name: str, *, plugin: bool) -> Side:
@@ -222,26 +243,33 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
                 contest = _contest(plane, stage, checkout)
                 extender = _Extender(contest, plane, checkout)
 
+                manifests = _environment(checkout / "deploy" / "extender" / "extender.safe.yaml")
+
                 def stock(
                     name: str,
                     *entries: dict[str, Any],
                     beside: Callable[[], Component] = extender.process,
-                    flags: tuple[str, ...] = (),
+                    environment: Mapping[str, str] = manifests,
+                    settings: Mapping[str, Any] = MappingProxyType({}),
                 ) -> Side:
                     return Side(
                         name=name,
                         scheduler_name="default-scheduler",
-                        program=lambda _pods: _kube_scheduler(plane, name, *entries, flags=flags),
+                        program=lambda _pods: _kube_scheduler(
+                            plane, name, entries, environment=environment, settings=settings
+                        ),
                         beside=beside if entries else None,
                     )
 
                 safe, congestion = extender.entry("safe-overload", filters=True), extender.entry("congestion")
                 sides = [
-                    stock(_ALONE),
-                    stock(_SINGLY, flags=("--feature-gates=OpportunisticBatching=false",)),
+                    stock(_ALONE, environment={}),
                     stock(_ONE, safe),
                     stock(_TWO, safe, congestion),
+                    stock(_PLAIN, safe, environment={}),
                     stock(_ECHO, safe, beside=extender.echo),
+                    stock(_FEW, environment=manifests, settings=_TENTH),
+                    stock(_ONE_OF_FEW, safe, settings=_TENTH),
                     _longshore(contest, plane, _LONGSHORE, plugin=False),
                     _longshore(contest, plane, _PLUGIN, plugin=True),
                 ]
@@ -276,9 +304,12 @@ def _shares(rates: Mapping[str, float]) -> list[str]:
     print(f"whole Node objects/kube-scheduler = {rates[_WHOLE] / alone:.2f} (one turn)")
     print(f"two entries/kube-scheduler = {rates[_TWO] / alone:.2f}")
     print(f"one entry/kube-scheduler = {one:.2f} (bar {_ONE_BAR:g}, goal {_GOAL:g})")
-    print(f"one entry/kube-scheduler without batching = {rates[_ONE] / rates[_SINGLY]:.2f}")
+    print(f"one entry without the manifests' environment/kube-scheduler = {rates[_PLAIN] / alone:.2f}")
     print(f"an extender that thinks nothing/kube-scheduler = {rates[_ECHO] / alone:.2f}")
     print(f"one entry/an extender that thinks nothing = {rates[_ONE] / rates[_ECHO]:.2f}")
+    tenth, rest = rates[_ONE_OF_FEW], "of a tenth of the nodes"
+    print(f"one entry {rest}/kube-scheduler {rest} = {tenth / rates[_FEW]:.2f}")
+    print(f"one entry {rest}/kube-scheduler = {tenth / alone:.2f}")
     print(f"longshore with {_PLUGIN}/without = {plugin:.2f} (bar {_PLUGIN_BAR:g})")
     bars = ((_ONE, one, _ONE_BAR), (_PLUGIN, plugin, _PLUGIN_BAR))
     return [name for name, kept, bar in bars if kept < bar]
