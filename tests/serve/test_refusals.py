@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
-import pytest
-from hypothesis import given
+import numpy as np
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.serve.extendernodes import CALM, FILTER, RISK, WEB, with_free
 from tests.serve.extenders import Made, about_names, make
 
 from longshore.api import Pod
+from longshore.cluster import PodInfo
+from longshore.engine.shapes import shape_key
+from longshore.serve.refusals import Reasons
 from longshore.testing import NodeBuilder, node, pod
 
 MEMORY_RISK = RISK.replace("cpu", "memory")
@@ -20,6 +23,18 @@ class EachItsOwn:
 
     def filter_node(self, state, pod, node):
         return None if node.name.endswith("0") else f"{node.name} has its reasons"
+"""
+
+NEVER_THE_SAME = """
+from itertools import count
+from longshore.framework import Rejection, Scope
+
+class NeverTheSame:
+    name, verb, scope = "NeverTheSame", "never-the-same", Scope.NODE
+    times = count()
+
+    def filter(self, state, pod, nodes):
+        yield Rejection(f"said {next(self.times)} times", True)
 """
 
 TOGETHER = """
@@ -81,6 +96,7 @@ def test_nodes_that_come_later_have_reasons_too() -> None:
     assert _refused(made, *names) == dict.fromkeys(names, RISK)
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([10, 900, 2000]), st.sampled_from([10, 2000]))))
 def test_whatever_changed_the_answer_is_that_of_an_extender_that_starts_now(
     changes: list[tuple[int, int, int]],
@@ -90,20 +106,20 @@ def test_whatever_changed_the_answer_is_that_of_an_extender_that_starts_now(
     kept = make("safe")
     kept.put(*nodes.values())
     for number, cpu, memory in changes:
+        _refused(kept, *names)
         name = names[number]
         nodes[name] = _loaded(name, cpu=cpu, memory=memory)
         kept.put(nodes[name])
-        fresh = make("safe")
-        fresh.put(*nodes.values())
-        assert _refused(kept, *names) == _refused(fresh, *names)
+    fresh = make("safe")
+    fresh.put(*nodes.values())
+    assert _refused(kept, *names) == _refused(fresh, *names)
 
 
-@pytest.mark.parametrize("count", [100, 300])
-def test_each_node_may_have_a_reason_of_its_own(tmp_path: Path, count: int) -> None:
+def test_each_node_may_have_a_reason_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "each.py"
     file.write_text(EACH_ITS_OWN)
     made = make(str(file))
-    names = [f"node-{number}" for number in range(count)]
+    names = [f"node-{number}" for number in range(300)]
     made.put(*map(node, names))
     for web in (WEB, TWIN):
         status, answer = made.post("predicates/each-its-own", about_names(web, names))
@@ -112,6 +128,25 @@ def test_each_node_may_have_a_reason_of_its_own(tmp_path: Path, count: int) -> N
         assert answer["FailedNodes"] == {
             name: f"{name} has its reasons" for name in names if not name.endswith("0")
         }
+
+
+def test_what_was_said_long_ago_is_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / "never.py"
+    file.write_text(NEVER_THE_SAME)
+    made = make(str(file))
+    made.put(node("a"))
+    [profile] = made.engine.profiles
+    shape = made.engine.chooser(profile).attempt(PodInfo.of(WEB), shape_key(WEB)).shape
+    reasons = Reasons(shape)
+    said = set()
+    for number in range(500):
+        made.put(node("a").labels(number=str(number)))
+        shape.refresh()
+        [(status, rows)] = reasons.about(np.array([0]))
+        assert rows.tolist() == [0]
+        said.add(status.message)
+    assert len(said) == 500
+    assert len(reasons) < 200
 
 
 def test_many_reasons_may_hold_together(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from longshore.framework import Code, Rejection, Status
 UNKNOWN_NODE = "the extender does not know this node"
 
 _LET_IN = 0
+# An agent that puts numbers into its reasons has ever new ones: so many are kept beside two for each node.
+_SPARE = 100
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -36,6 +38,9 @@ class _Statuses:
         nothing = Status(Code.UNSCHEDULABLE, (), plugin)
         self._statuses = [nothing]
         self._numbers = {nothing: _LET_IN}
+
+    def __len__(self) -> int:
+        return len(self._statuses)
 
     def number(self, status: Status) -> int:
         found = self._numbers.setdefault(status, len(self._statuses))
@@ -70,12 +75,22 @@ class Reasons:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         [self._slot] = shape.profile.filters
+        self._begin()
+
+    def __len__(self) -> int:
+        """How many different things are remembered that were said."""
+        return len(self._statuses)
+
+    def _begin(self) -> None:
         self._statuses = _Statuses(self._slot.name)
         self._numbers = Kept(self._said)
 
     def about(self, rows: Ints) -> Sequence[tuple[Status, Ints]]:
         """Of nodes that are refused. What it says of one may be otherwise than of many, by a rounding."""
-        numbers = self._numbers.of(self._shape.cluster.all_nodes())
+        nodes = self._shape.cluster.all_nodes()
+        if len(self) > 2 * len(nodes.cluster.known) + _SPARE:
+            self._begin()
+        numbers = self._numbers.of(nodes)
         return self._statuses.by_status(numbers[rows], rows)
 
     def _said(self, nodes: Nodes) -> Ints | int:
@@ -83,8 +98,8 @@ class Reasons:
         if isinstance(nodes, OneNode):
             status = filter_one(slot, state, pod, nodes)
             return _LET_IN if status is None else self._statuses.number(status)
-        bad = nodes.cluster.known & ~self._shape.feasible
-        return self._statuses.numbers(rejections(slot, state, pod, nodes, bad), len(bad))
+        known = nodes.cluster.known
+        return self._statuses.numbers(rejections(slot, state, pod, nodes, known), len(known))
 
 
 def thorough(attempt: Attempt, refusal: Status | None, rows: Ints) -> Refused:
