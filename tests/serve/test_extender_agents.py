@@ -198,6 +198,18 @@ def test_nodes_that_are_sent_grow_old_while_nobody_sends_others(
     assert len(made.post(FILTER, about_nodes(WEB, [fresh]))[1]["Nodes"]["items"]) == 1
 
 
+def test_nodes_that_are_sent_after_a_long_pause_are_judged_by_the_time_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = make("safe", cached=False)
+    before, after = measured_ago(0), measured_ago(-590)
+    made.post(FILTER, about_nodes(WEB, [before]))
+    now = time.time()
+    monkeypatch.setattr("longshore.serve.extender.time.time", lambda: now + 600)
+    answer = made.post(FILTER, about_nodes(WEB, [after]))[1]
+    assert answer["FailedAndUnresolvableNodes"] == {"full": RISK}
+
+
 def test_what_a_provider_measured_counts_for_nodes_that_are_sent() -> None:
     made = make("safe")
     bare = node("bare").allocatable(cpu="4")

@@ -192,9 +192,13 @@ class Measures:
         return changed
 
     def _grow_old(self, now: float) -> Ints:
-        """Values whose time is too long ago are known no longer."""
-        old = (now - self._times > self.max_age) & ~np.isnan(self._values)
+        """Values whose time is too long ago are known no longer.
+
+        Nor are those yet to come: they were read before anyone told the time, or the clock was set back.
+        """
+        old = (np.abs(now - self._times) > self.max_age) & ~np.isnan(self._values)
         self._values[old] = _UNKNOWN
+        self._asked_at[self._asked_at > now] = _UNKNOWN
         return self._tell(np.flatnonzero(old.any(axis=0)))
 
     def _tell(self, rows: Ints) -> Ints:

@@ -264,9 +264,12 @@ class SentNodes(View):
             self._begin()
         if self._pods is not None:
             self._pods.catch_up()
+        # The time before the nodes: they are judged by it, and the last request may be long ago.
+        self.cluster.measures.put({}, now=wall_time)
         rows = [row if (row := self._rows.get(node)) is not None else self._put(node) for node in nodes]
-        self.cluster.measures.put(self._values if self._untold else {}, now=wall_time)
-        self._untold = False
+        if self._untold:
+            self.cluster.measures.put(self._values, now=wall_time)
+            self._untold = False
         names = [self.cluster.node_name(row) for row in rows]
         return Asked(np.array(rows, np.int64), names)
 

@@ -95,10 +95,10 @@ class Reasons:
 
     def _said(self, nodes: Nodes) -> Ints | int:
         slot, state, pod = self._slot, self._shape.state, self._shape.pod
-        if isinstance(nodes, OneNode):
-            status = filter_one(slot, state, pod, nodes)
-            return _LET_IN if status is None else self._statuses.number(status)
         known = nodes.cluster.known
+        if isinstance(nodes, OneNode):
+            status = filter_one(slot, state, pod, nodes) if known[nodes.row] else None
+            return _LET_IN if status is None else self._statuses.number(status)
         return self._statuses.numbers(rejections(slot, state, pod, nodes, known), len(known))
 
 
