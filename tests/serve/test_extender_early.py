@@ -3,11 +3,12 @@
 import asyncio
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.serve.extendernodes import FILTER, PRIORITIES, WEB
-from tests.serve.extenders import Made, about_names, by_host, on_a_port, request
+from tests.serve.extenders import Made, about_names, by_host, make, on_a_port, request
 from tests.serve.rawhttp import HEAD, WHOLE, exchange, names, whole
 
 from longshore.serve import extenderhttp
@@ -15,6 +16,18 @@ from longshore.serve.extender import Reply
 from longshore.serve.extenderhttp import MAX_BODY
 from longshore.serve.unknownnodes import UnknownNodes
 from longshore.testing import node
+
+COUNTING = """
+class Counting:
+    name, verb = "Counting", "counting"
+
+    def __init__(self):
+        self.asked = 0
+
+    def score(self, state, pod, nodes):
+        self.asked += 1
+        return 10 * self.asked
+"""
 
 EARLY_BODY = json.dumps(about_names(WEB, ["calm", "late"])).encode()
 EARLY = whole(EARLY_BODY)
@@ -53,6 +66,26 @@ def test_an_entry_with_priorities_alone_waits_as_well(safe: Made, late: list[boo
 def test_a_node_that_stays_unknown_is_waited_for_once(safe: Made) -> None:
     replies = [safe.extender.answer("POST", f"/scheduler/{FILTER}", EARLY_BODY) for _ in "12"]
     assert [reply.early for reply in replies] == [True, False]
+
+
+def test_an_agent_is_not_asked_before_the_node_is_known(tmp_path: Path) -> None:
+    """To one that learns from what it is asked, a second question would be a second pod."""
+    file = tmp_path / "counting.py"
+    file.write_text(COUNTING)
+    made = make(str(file))
+    made.put(node("calm"))
+    replies = [made.extender.answer("POST", "/scheduler/priorities/counting", EARLY_BODY) for _ in "12"]
+    assert [reply.early for reply in replies] == [True, False]
+    assert by_host(json.loads(replies[1].body)) == {"calm": 1}
+
+
+def test_a_node_that_was_forgotten_while_it_was_waited_for_is_answered_about(
+    safe: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = iter([True, False])
+    monkeypatch.setattr(UnknownNodes, "worth_waiting_for", lambda *_args, **_time: next(early))
+    reply = safe.extender.answer("POST", f"/scheduler/{FILTER}", EARLY_BODY, waited=0.1)
+    assert names(reply.body) == ["calm"]
 
 
 def test_names_are_forgotten_after_a_minute() -> None:

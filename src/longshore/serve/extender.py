@@ -62,6 +62,9 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     said: Said | None = None
 
 
+_EARLY = Reply(200, b"", early=True)
+
+
 class Verbs(msgspec.Struct, frozen=True):
     """By verb, the profile whose one plugin answers."""
 
@@ -176,6 +179,9 @@ class Extender:
         verb = path.removeprefix(_PREFIX) if path.startswith(_PREFIX) else ""
         try:
             reply = self._routed(method, path, verb, body)
+            if reply.early and waited is not None:
+                # What is unknown is forgotten at times, and remembered again by now.
+                reply = self._routed(method, path, verb, body)
         except Exception as error:
             # A fault of ours; one request must not end the process.
             log.exception("a request broke", path=path)
@@ -211,6 +217,8 @@ class Extender:
         if view is None:
             return Reply(200, wire.filtered(error=problem), failed=True)
         nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
+        if self._is_early(nodes):
+            return _EARLY
         try:
             found = view.filter(profile, question, nodes.rows)
         except PluginFailure as failure:
@@ -229,8 +237,7 @@ class Extender:
         if profile in self._ranking:
             # While kube-scheduler ranks the nodes that are left itself, before it asks.
             self._later(partial(view.foresee, profile, question, names))
-        answer = wire.filtered(names=names, failed=failed, unresolvable=unresolvable)
-        return Reply(200, answer, early=self._is_early(nodes), said=said)
+        return Reply(200, wire.filtered(names=names, failed=failed, unresolvable=unresolvable), said=said)
 
     def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
         self._ranking.add(profile)
@@ -240,12 +247,15 @@ class Extender:
         if view is None:
             return Reply(400 if self._known is None else 503, wire.refused(problem))
         nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
+        if self._is_early(nodes):
+            # The agent is not asked twice: to one that learns it would be another pod.
+            return _EARLY
         try:
             answer = view.priorities(profile, question, nodes)
         except PluginFailure as failure:
             return Reply(500, wire.refused(_broken(verb, question, failure)))
         said = _said(question, nodes, len(nodes.rows))
-        return Reply(200, answer, early=self._is_early(nodes), said=said)
+        return Reply(200, answer, said=said)
 
     def _is_early(self, nodes: Asked) -> bool:
         return self._unknown.worth_waiting_for(nodes.unknown, now=time.monotonic())
