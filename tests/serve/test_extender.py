@@ -159,9 +159,27 @@ def test_a_node_is_sent_whose_name_took_the_place_of_another(by_requests: Made) 
     assert left_of_sent(by_requests, first, second) == ["first"]
 
 
+def test_a_pod_that_follows_another_on_a_node_that_is_sent_is_unseen(
+    safe: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next measurement may show neither of them."""
+    now = int(time.time())
+    before = asking("before")
+    safe.put(before)
+    assert left_of_sent(safe, _measured_at(now - 5)) == ["calm"]
+    safe.engine.receive(Change(before, None), now=time.monotonic())
+    safe.put(asking("after"))
+    monkeypatch.setattr("longshore.serve.extender.time.time", lambda: now + 40)
+    assert left_of_sent(safe, _measured_at(now + 35)) == []
+
+
+def _measured_at(seconds: float) -> NodeBuilder:
+    said = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return CALM.annotations(**{"longshore.dev/measured-at": said})
+
+
 def test_what_the_pods_of_a_node_that_is_sent_use_is_in_its_measurement(safe: Made) -> None:
-    just_now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    timed = CALM.annotations(**{"longshore.dev/measured-at": just_now})
+    timed = _measured_at(time.time())
     safe.put(*(asking(f"old-{number}") for number in range(3)))
     assert left_of_sent(safe, timed) == ["calm"]
     safe.put(asking("new"))

@@ -38,6 +38,9 @@ class SentPods:
         pods = {} if there is None else {info.pod.key: info for info in self._watched.pods_on(there)}
         before = {} if here is None else {info.pod.key: info for info in self._sent.pods_on(here)}
         for key in before.keys() - pods.keys():
+            if here is not None and self._sent.measures:
+                # Of assumed pods, as all are here, the cluster would not tell.
+                self._sent.measures.pod_gone(here, before[key].requests)
             self._sent.remove_pod(before[key].pod)
         for key, info in pods.items():
             if before.get(key) is not info:
