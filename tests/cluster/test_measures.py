@@ -225,6 +225,48 @@ def test_how_long_pods_take_to_show_is_a_setting() -> None:
     assert unseen(cluster) == 0
 
 
+def test_in_a_mean_over_a_while_pods_show_little_by_little() -> None:
+    cluster = cluster_of("n1")
+    cluster.measures.settle = 900.0
+    put(cluster, now=0.0, n1=0.0)
+    cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
+    estimates = []
+    for now in range(30, 3600, 30):
+        mean = 1000.0 * min(now / 900, 1.0)
+        put(cluster, now=float(now), n1=mean)
+        estimates.append(mean + unseen(cluster))
+    # It uses a core, and counts as one, more or less, all the time.
+    assert min(estimates) > 850
+    assert max(estimates) < 1200
+    assert 1000 <= estimates[-1] < 1010
+
+
+def test_what_a_pod_that_went_used_stays_in_a_mean_over_a_while() -> None:
+    cluster = cluster_of("n1")
+    cluster.measures.settle = 900.0
+    before = pod("a").requests(cpu="4").on("n1")
+    cluster.add_pod(before)
+    put(cluster, now=0.0, n1=4000.0)
+    cluster.remove_pod(before)
+    cluster.add_pod(pod("b").requests(cpu="4").on("n1"))
+    for now in range(30, 1800, 30):
+        # The second uses as much as the first did.
+        put(cluster, now=float(now), n1=4000.0)
+        assert unseen(cluster) <= 4000 * now / 450
+
+
+def test_a_time_to_come_that_was_read_before_anyone_told_the_time_is_not_believed() -> None:
+    cluster = cluster_of("n1")
+    cluster.measures.read_nodes(lambda _: {MEAN: (5.0, 4e9)})
+    put(cluster, now=0.0)
+    assert np.isnan(value(cluster, "n1"))
+    put(cluster, now=30.0, n1=5.0)
+    cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
+    put(cluster, now=60.0, n1=5.0)
+    put(cluster, now=90.0, n1=5.0)
+    assert unseen(cluster) == 0
+
+
 def test_a_row_that_another_node_gets_remembers_nothing() -> None:
     cluster = cluster_of("n1", "n2")
     put(cluster, now=0.0, n1=5.0)

@@ -171,3 +171,12 @@ def test_a_file_that_is_not_there() -> None:
         UserError, match=r"^cannot read the configuration /no/such: No such file or directory$"
     ):
         load_measurements("/no/such")
+
+
+@pytest.mark.parametrize(
+    ("said", "settle"), [("", 900.0), (", window: 5m", 300.0), (", window: 5m, settle: 30s", 30.0)]
+)
+def test_new_pods_take_as_long_to_show_as_means_are_over(tmp_path: Path, said: str, settle: float) -> None:
+    file = tmp_path / "measurements.yaml"
+    file.write_text(f"{{provider: metrics-server{said}}}")
+    assert load_measurements(file).settle == settle

@@ -5,7 +5,8 @@ thousandths and memory in bytes, and are of what is used, not of what is free. V
 were taken at, or without one, if whoever wrote them did not say; those never grow old.
 
 What a measurement cannot show yet are pods that came after it. They count with their requests (`unseen`)
-until a measurement that was taken `settle` seconds after they were first there.
+until a measurement that was taken after they were first there; and since most are means over a while, which
+show a pod little by little, less and less of them counts until `settle` seconds are over.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,7 @@ NodeReader = Callable[[Node], Mapping[str, Measured]]
 PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
 MAX_AGE = 300.0
+# Until a new pod shows at all: it starts, and is measured now and then.
 SETTLE = 30.0
 
 _UNKNOWN = float("nan")
@@ -58,7 +60,7 @@ class Measures:
         self._readers: list[NodeReader] = []
         # The latest time that anyone told: nodes that change bring none with them.
         self._now = _UNKNOWN
-        # In seconds: values that are older are as good as none, and how long pods take to show.
+        # In seconds: values that are older are as good as none, and how long pods take to show in full.
         self.max_age = MAX_AGE
         self.settle = SETTLE
 
@@ -177,11 +179,16 @@ class Measures:
     def _cover(self, rows: Ints, times: Floats, now: float) -> Bools:
         """Measurements were taken: pods that were there at the one before, long enough ago, are in them."""
         timed = ~np.isnan(times)
-        first = timed & np.isnan(self._asked_at[rows])
-        later = timed & (times >= self._asked_at[rows] + self.settle)
+        gap = times - self._asked_at[rows]
+        first = timed & np.isnan(gap)
+        later = timed & (gap >= min(self.settle, SETTLE))
         asked = self._cluster.requested[list(_COUNTED)][:, rows]
-        before = self._seen[:, rows]
-        seen = np.where(later, self._asked[:, rows], np.where(first, asked, before))
+        there, before = self._asked[:, rows], self._seen[:, rows]
+        if self.settle > SETTLE:
+            # On the average as late as in a mean over that long.
+            share = np.where(later, np.minimum(gap / (self.settle / 2), 1.0), 0.0)
+            there = np.where(share < 1, before + np.ceil((there - before) * share).astype(np.int64), there)
+        seen = np.where(later, there, np.where(first, asked, before))
         seen = np.where(timed, np.minimum(seen, asked), _ALL)
         move = first | later
         self._asked[:, rows] = np.where(move, asked, self._asked[:, rows])

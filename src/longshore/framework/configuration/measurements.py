@@ -63,8 +63,8 @@ class MeasurementSettings(Settings):
     interval: float = 30.0
     # Values that are older are as good as none.
     max_age: float = 300.0
-    # How long a new pod takes to show in the measurements.
-    settle: float = 30.0
+    # How long a new pod takes to show in the measurements in full: as a rule as long as means are over.
+    settle: float = 900.0
     # Mean, deviation and percentiles are over this long, for metrics-server and in the queries that we know.
     window: float = 900.0
     # What to ask Prometheus by measure, in place of the defaults; an empty text leaves the measure out.
@@ -97,13 +97,14 @@ def read_measurements(fields: Fields) -> MeasurementSettings:
     for name, providers in _ONLY_FOR.items():
         if provider not in providers and fields.given(name):
             fields.problem(name, f"is for {either(providers)}, and the provider is {provider}; remove it")
+    window = _positive(fields, "window", 900.0)
     settings = MeasurementSettings(
         provider=provider,
         address=_address(fields, needed=provider in _HTTP),
         interval=_positive(fields, "interval", 30.0),
         max_age=_positive(fields, "maxAge", 300.0),
-        settle=fields.duration("settle", 30.0),
-        window=_positive(fields, "window", 900.0),
+        settle=fields.duration("settle", window),
+        window=window,
         queries=_queries(fields),
         node_label=fields.text("nodeLabel", "instance"),
         node_from=fields.choice("nodeFrom", _NODE_FROM) or "name",
