@@ -10,13 +10,13 @@ which no two are, and for such pods that a third of the nodes is refused to.
 Then, as in `bench.throughput`, sides take turns with the same pods on one real API server, and the rate is
 pods over the time from the first to the last bind. kube-scheduler has no extender, one entry (filter and
 priority `safe-overload`), or two (`congestion` too, from the same process): by the medians of the rounds it
-is to keep 0.5 of its throughput with one entry, and 0.7 is the goal. With entries it has the environment that
-the manifests in `deploy/extender` give it; one side has an entry without that, and another a program in Go
-that thinks nothing (`echo`) in the place of `longshore extender`: what kube-scheduler keeps beside it is what
-calling any extender leaves of it on this machine. Two more, with one entry and without, look at a tenth of
-the nodes for each pod. One turn has an extender that is sent whole Node objects. `longshore run` has the
-plugin SafeOverload or has it not: it is to keep 0.9 of its throughput. All nodes are annotated, with loads
-that the filter accepts, and the annotations do not change.
+is to keep 0.5 of its throughput with one entry, and 0.7 is the goal. It has the environment that our
+manifests give it, but for two sides, without an extender and with one entry. On another side a program in Go
+that thinks nothing (`echo`) is in the place of `longshore extender`: what kube-scheduler keeps beside it is
+what calling any extender leaves of it on this machine. Two more, without an extender and with one entry, look
+at a tenth of the nodes for each pod. One turn has an extender that is sent whole Node objects. `longshore
+run` has the plugin SafeOverload or has it not: it is to keep 0.9 of its throughput. All nodes are annotated,
+with loads that the filter accepts, and the annotations do not change.
 
 It ends with 1 if a bar is missed, unless it was a quick run.
 """
@@ -57,16 +57,9 @@ _NODES_ASKED_ABOUT = 5000
 _QUESTIONS = 1000
 _QUICK_NODES, _QUICK_QUESTIONS = 200, 50
 _MEDIAN_BAR, _P99_BAR = 0.010, 0.025
-_ALONE, _ONE, _TWO, _PLAIN, _ECHO, _FEW, _ONE_OF_FEW, _WHOLE = (
-    "kube-scheduler",
-    "one entry",
-    "two entries",
-    "one, no env",
-    "echo",
-    "a tenth",
-    "one of a tenth",
-    "whole nodes",
-)
+_ALONE, _ONE, _TWO, _ECHO, _WHOLE = "kube-scheduler", "one entry", "two entries", "echo", "whole nodes"
+_BARE, _BARE_ONE = "no environment", "one so"
+_FEW, _ONE_OF_FEW = "a tenth", "one of a tenth"
 _TENTH = {"percentageOfNodesToScore": 10}
 _ECHO_SOURCE = Path(__file__).with_name("echo") / "main.go"
 _LONGSHORE, _PLUGIN = "longshore", "SafeOverload"
@@ -263,12 +256,13 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
 
                 safe, congestion = extender.entry("safe-overload", filters=True), extender.entry("congestion")
                 sides = [
-                    stock(_ALONE, environment={}),
+                    stock(_ALONE),
                     stock(_ONE, safe),
                     stock(_TWO, safe, congestion),
-                    stock(_PLAIN, safe, environment={}),
                     stock(_ECHO, safe, beside=extender.echo),
-                    stock(_FEW, environment=manifests, settings=_TENTH),
+                    stock(_BARE, environment={}),
+                    stock(_BARE_ONE, safe, environment={}),
+                    stock(_FEW, settings=_TENTH),
                     stock(_ONE_OF_FEW, safe, settings=_TENTH),
                     _longshore(contest, plane, _LONGSHORE, plugin=False),
                     _longshore(contest, plane, _PLUGIN, plugin=True),
@@ -299,17 +293,18 @@ def _measure(options: argparse.Namespace) -> bool:
 
 def _shares(rates: Mapping[str, float]) -> list[str]:
     """What is kept of the throughput; the bars that were missed."""
-    alone = rates[_ALONE]
-    one, plugin = rates[_ONE] / alone, rates[_PLUGIN] / rates[_LONGSHORE]
-    print(f"whole Node objects/kube-scheduler = {rates[_WHOLE] / alone:.2f} (one turn)")
-    print(f"two entries/kube-scheduler = {rates[_TWO] / alone:.2f}")
-    print(f"one entry/kube-scheduler = {one:.2f} (bar {_ONE_BAR:g}, goal {_GOAL:g})")
-    print(f"one entry without the manifests' environment/kube-scheduler = {rates[_PLAIN] / alone:.2f}")
-    print(f"an extender that thinks nothing/kube-scheduler = {rates[_ECHO] / alone:.2f}")
+    one, plugin = rates[_ONE] / rates[_ALONE], rates[_PLUGIN] / rates[_LONGSHORE]
+    for what, part, whole in (
+        ("whole Node objects (one turn)", _WHOLE, _ALONE),
+        ("two entries", _TWO, _ALONE),
+        (f"one entry (bar {_ONE_BAR:g}, goal {_GOAL:g})", _ONE, _ALONE),
+        ("an extender that thinks nothing", _ECHO, _ALONE),
+        ("one entry, both without the environment of the manifests", _BARE_ONE, _BARE),
+        ("one entry, both with a tenth of the nodes", _ONE_OF_FEW, _FEW),
+        ("one entry with a tenth of the nodes", _ONE_OF_FEW, _ALONE),
+    ):
+        print(f"kept of kube-scheduler's throughput: {rates[part] / rates[whole]:.2f}  {what}")
     print(f"one entry/an extender that thinks nothing = {rates[_ONE] / rates[_ECHO]:.2f}")
-    tenth, rest = rates[_ONE_OF_FEW], "of a tenth of the nodes"
-    print(f"one entry {rest}/kube-scheduler {rest} = {tenth / rates[_FEW]:.2f}")
-    print(f"one entry {rest}/kube-scheduler = {tenth / alone:.2f}")
     print(f"longshore with {_PLUGIN}/without = {plugin:.2f} (bar {_PLUGIN_BAR:g})")
     bars = ((_ONE, one, _ONE_BAR), (_PLUGIN, plugin, _PLUGIN_BAR))
     return [name for name, kept, bar in bars if kept < bar]

@@ -29,11 +29,18 @@ pytestmark = pytest.mark.control_plane
         (
             "extender",
             [
-                r"whole Node objects/kube-scheduler = \d+\.\d\d \(one turn\)",
-                r"two entries/kube-scheduler = \d+\.\d\d",
-                r"one entry/kube-scheduler = \d+\.\d\d \(bar 0\.5, goal 0\.7\)",
-                r"one entry/kube-scheduler without batching = \d+\.\d\d",
-                r"an extender that thinks nothing/kube-scheduler = \d+\.\d\d",
+                *(
+                    rf"kept of kube-scheduler's throughput: \d+\.\d\d  {what}"
+                    for what in (
+                        r"whole Node objects \(one turn\)",
+                        "two entries",
+                        r"one entry \(bar 0\.5, goal 0\.7\)",
+                        "an extender that thinks nothing",
+                        "one entry, both without the environment of the manifests",
+                        "one entry, both with a tenth of the nodes",
+                        "one entry with a tenth of the nodes",
+                    )
+                ),
                 r"one entry/an extender that thinks nothing = \d+\.\d\d",
                 r"longshore with SafeOverload/without = \d+\.\d\d \(bar 0\.9\)",
             ],
