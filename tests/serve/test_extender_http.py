@@ -10,6 +10,7 @@ import pytest
 from tests.serve.extendernodes import FILTER
 from tests.serve.extenders import LOOPBACK, Made, on_a_port, request
 from tests.serve.rawhttp import BODY, HEAD, WHOLE, exchange, names
+from tests.serve.wires import connected
 
 from longshore.dev.certificates import Authority
 from longshore.errors import UserError
@@ -77,6 +78,31 @@ def test_a_head_without_end(safe: Made) -> None:
     with on_a_port(safe.extender) as port:
         [(status, _)] = exchange(port, HEAD + b"X: y\r\n" * 20_000)
     assert status == 431
+
+
+async def test_trailers_without_end(safe: Made) -> None:
+    connection = connected(safe)
+    connection.data_received(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: ")
+    for _ in range(2):
+        connection.data_received(b"a" * 2**16)
+    assert (connection.wire.statuses, connection.wire.closing) == ([431], True)
+
+
+def test_a_trailer_that_says_how_long_the_body_was(safe: Made) -> None:
+    chunks = b"258\r\n" + b" " * 600 + b"\r\n"
+    trailer = b"0\r\nContent-Length: 1\r\n\r\n"
+    with on_a_port(safe.extender, max_body=1000) as port:
+        [(status, _)] = exchange(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks * 2 + trailer)
+    assert status == 400
+
+
+def test_small_chunks_of_a_large_body_are_no_head(safe: Made) -> None:
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in BODY + b" " * 2**15)
+    with on_a_port(safe.extender) as port:
+        [(status, body)] = exchange(
+            port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+        )
+    assert (status, names(body)) == (200, ["calm"])
 
 
 @pytest.mark.parametrize("said", [b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"])

@@ -27,6 +27,7 @@ log = structlog.get_logger()
 
 # 5,000 nodes as they are, with room for their images and annotations.
 MAX_BODY = 128 * 2**20
+# Of a head, and of the trailers after a body in chunks.
 _MAX_HEAD = 64 * 2**10
 # An idle connection is closed after this long; kube-scheduler closes its own after 90 seconds.
 _IDLE_SECONDS = 120.0
@@ -59,7 +60,7 @@ class _Connection(asyncio.Protocol):
         self._postponed: tuple[Callable[[], None], asyncio.TimerHandle] | None = None
         # Whoever asked does not read the answers.
         self._clogged = False
-        # Bytes of a head that has not ended.
+        # Bytes since the last of a body or of a head: of a head that has not ended, or of trailers.
         self._head = 0
         self._begin()
 
@@ -67,7 +68,7 @@ class _Connection(asyncio.Protocol):
         self._url = b""
         self._body: list[bytes] = []
         self._size = 0
-        self._too_large = self._continues = self._headed = False
+        self._too_large = self._continues = False
 
     def close(self) -> None:
         self._answer_again()
@@ -107,6 +108,8 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
             return
+        # The parser keeps what does not end.
+        self._head += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -114,10 +117,8 @@ class _Connection(asyncio.Protocol):
             self.close()
         except httptools.HttpParserError as error:
             self._give_up(400, f"not an HTTP request: {error}")
-        # The parser keeps a head for as long as it does not end.
-        self._head = 0 if self._headed or not self.receiving else self._head + len(data)
         if self._head > _MAX_HEAD:
-            self._give_up(431, f"the head of the request is larger than {_MAX_HEAD} bytes")
+            self._give_up(431, f"the head or the trailers of the request are larger than {_MAX_HEAD} bytes")
 
     # What the parser calls.
 
@@ -138,7 +139,7 @@ class _Connection(asyncio.Protocol):
             self._continues = value.lower() == b"100-continue"
 
     def on_headers_complete(self) -> None:
-        self._headed = True
+        self._head = 0
         if not self._continues or self._transport is None or self._transport.is_closing():
             return
         if self._too_large:
@@ -148,6 +149,7 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, data: bytes) -> None:
         # What is too large is heard to its end, or else the sender would not hear the answer.
+        self._head = 0
         self._size += len(data)
         self._too_large = self._too_large or self._size > self._max_body
         if self._too_large:
@@ -157,6 +159,7 @@ class _Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.receiving, self.since = False, time.monotonic()
+        self._head = 0
         if self._transport is None or self._transport.is_closing():
             return
         if self._too_large:
