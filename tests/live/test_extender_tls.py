@@ -64,6 +64,5 @@ def test_a_scheduler_without_a_certificate_is_not_heard(
     with world.scheduler(by_tls(extender, caFile=str(files / "ca.crt"))) as scheduler:
         fate = scheduler.place(among(world.named("web"), "idle", "warm"))
     assert fate.node == ""
-    assert fate.message.startswith(
-        f'Post "https://localhost:{extender.port}/scheduler/predicates/safe-overload": '
-    )
+    url = f"https://localhost:{extender.port}/scheduler/predicates/safe-overload"
+    assert fate.message.endswith(f"with extender at URL {url}, code 401")

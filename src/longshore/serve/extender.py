@@ -2,7 +2,7 @@
 
     POST /scheduler/predicates/VERB, /scheduler/priorities/VERB     the agents
     POST /scheduler/bind, /scheduler/preemption                     refused; echoed
-    GET  /version, /healthz, /readyz, /metrics
+    GET  /version, /healthz, /livez, /readyz, /metrics
 
 No sockets here: a request comes as method, path and body, and goes as an answer. Whatever a body holds and
 whatever an agent does, there is one.
@@ -36,6 +36,12 @@ STANDALONE = (
     "this extender runs without a cluster (--standalone) and knows no node by its name: "
     "set nodeCacheCapable: false in its entry, or start it with a cluster"
 )
+NO_CERTIFICATE = (
+    "this needs a certificate of the authority in --client-ca-file: "
+    "kube-scheduler shows the one in the tlsConfig of its entry"
+)
+# What anybody may ask where callers have to show certificates.
+OPEN = frozenset({"/version", "/healthz", "/livez", "/readyz"})
 _PREFIX = "/scheduler/"
 # Pods remembered: filter and prioritise ask about the same one.
 _PODS = 64

@@ -20,7 +20,7 @@ import structlog
 
 from longshore.errors import UserError
 from longshore.serve import extenderwire as wire
-from longshore.serve.extender import Reply
+from longshore.serve.extender import NO_CERTIFICATE, OPEN, Reply
 from longshore.serve.extendertls import Certificates
 
 log = structlog.get_logger()
@@ -48,10 +48,19 @@ class Answer(Protocol):
 class _Connection(asyncio.Protocol):
     """One request after the other. `since` is when the last byte of one came, or the first of the next."""
 
-    def __init__(self, answer: Answer, connections: set["_Connection"], max_body: int) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        connections: set["_Connection"],
+        max_body: int,
+        certificates: Certificates | None = None,
+    ) -> None:
         self._answer = answer
         self._connections = connections
         self._max_body = max_body
+        self._certificates = certificates
+        # Whoever asks shows no certificate and has to.
+        self._stranger = False
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self.since = time.monotonic()
@@ -80,6 +89,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._connections.add(self)
+        if self._certificates is not None:
+            self._stranger = not self._certificates.knows(transport.get_extra_info("ssl_object"))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whoever it was has gone
         self._connections.discard(self)
@@ -154,7 +165,7 @@ class _Connection(asyncio.Protocol):
         self._too_large = self._too_large or self._size > self._max_body
         if self._too_large:
             self._body.clear()
-        else:
+        elif not self._stranger:
             self._body.append(data)
 
     def on_message_complete(self) -> None:
@@ -170,7 +181,10 @@ class _Connection(asyncio.Protocol):
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         keep = self._parser.should_keep_alive()
         self._begin()
-        reply = self._answer(method, path, body)
+        if self._stranger and path not in OPEN:
+            reply = _refusal(401, NO_CERTIFICATE)
+        else:
+            reply = self._answer(method, path, body)
         if not reply.early:
             self._send(reply, keep=keep, bare=method == "HEAD")
             return
@@ -201,8 +215,7 @@ class _Connection(asyncio.Protocol):
         """What follows cannot be told from what was: the connection ends."""
         self._answer_again()
         if self._transport is not None and not self._transport.is_closing():
-            log.warning("a request is refused", status=status, reason=message)
-            self._send(Reply(status, wire.refused(message)), keep=False)
+            self._send(_refusal(status, message), keep=False)
 
     def _send(self, reply: Reply, *, keep: bool, bare: bool = False) -> None:
         if self._transport is None:
@@ -217,6 +230,11 @@ class _Connection(asyncio.Protocol):
         self._transport.write(head if bare else head + reply.body)
         if not keep:
             self._transport.close()
+
+
+def _refusal(status: int, message: str) -> Reply:
+    log.warning("a request is refused", status=status, reason=message)
+    return Reply(status, wire.refused(message))
 
 
 @lru_cache(1)
@@ -237,7 +255,7 @@ async def listening(
     listener = _listen(address, port)
     connections: set[_Connection] = set()
     server = await asyncio.get_running_loop().create_server(
-        lambda: _Connection(answer, connections, max_body),
+        lambda: _Connection(answer, connections, max_body, certificates),
         sock=listener,
         ssl=None if certificates is None else certificates.context,
     )

@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 class TLSFiles(msgspec.Struct, frozen=True):
-    """In PEM format. With `client_ca` only callers with a certificate of that authority are heard."""
+    """In PEM format. With `client_ca` callers are known by a certificate of that authority."""
 
     certificate: Path
     key: Path
@@ -34,8 +34,13 @@ class Certificates:
         self.context = tls_from(str(files.certificate), str(files.key))
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         if files.client_ca is not None:
-            self.context.verify_mode = ssl.CERT_REQUIRED
+            # A certificate of another authority ends the handshake; kubelet has none to show for its probes.
+            self.context.verify_mode = ssl.CERT_OPTIONAL
         self._trust()
+
+    def knows(self, caller: ssl.SSLObject) -> bool:
+        """Whether it showed a certificate, if callers have to. The handshake has verified it."""
+        return self._files.client_ca is None or caller.getpeercert(binary_form=True) is not None
 
     def renew(self) -> None:
         """Take up what has changed in the files, if it can be used."""
