@@ -3,8 +3,11 @@
 import http.client
 import json
 import shutil
+import socket
 import ssl
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,12 +17,13 @@ from tests.serve.rawhttp import BODY, names
 
 from longshore.dev.certificates import Authority
 from longshore.errors import UserError
+from longshore.serve import extenderhttp
 from longshore.serve.extender import NO_CERTIFICATE
 from longshore.serve.extendertls import Certificates, TLSFiles
 
-
 # The alert, unless the connection has ended before it is read.
-REFUSED = "unknown ca|reset|closed|Broken pipe"
+REFUSED = "unknown ca|reset|closed|Broken pipe|EOF"
+METRICS = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def authority(folder: Path) -> Authority:
@@ -30,6 +34,12 @@ def authority(folder: Path) -> Authority:
 @pytest.fixture
 def ours(tmp_path: Path) -> Authority:
     return authority(tmp_path / "ours")
+
+
+@pytest.fixture
+def callers(ours: Authority, tmp_path: Path) -> Path:
+    """The file of authorities that callers may have, which changes."""
+    return Path(shutil.copy(ours.file, tmp_path / "callers.crt"))
 
 
 @pytest.fixture
@@ -55,7 +65,9 @@ def shown_by(signer: Authority, *, trusting: Authority | None = None) -> ssl.SSL
     return caller
 
 
-def ask(port: int, caller: ssl.SSLContext, path: str = "/metrics", body: bytes | None = None) -> tuple[int, bytes]:
+def ask(
+    port: int, caller: ssl.SSLContext, path: str = "/metrics", body: bytes | None = None
+) -> tuple[int, bytes]:
     connection = http.client.HTTPSConnection(LOOPBACK, port, timeout=10, context=caller)
     try:
         connection.request("GET" if body is None else "POST", path, body)
@@ -63,6 +75,31 @@ def ask(port: int, caller: ssl.SSLContext, path: str = "/metrics", body: bytes |
         return answer.status, answer.read()
     finally:
         connection.close()
+
+
+@contextmanager
+def connected(
+    port: int, caller: ssl.SSLContext, session: ssl.SSLSession | None = None
+) -> Iterator[ssl.SSLSocket]:
+    with (
+        socket.create_connection((LOOPBACK, port), timeout=10) as connection,
+        caller.wrap_socket(connection, server_hostname="localhost", session=session) as wrapped,
+    ):
+        yield wrapped
+
+
+def session_of(
+    port: int, caller: ssl.SSLContext, before: ssl.SSLSession | None = None
+) -> ssl.SSLSession | None:
+    """Of a connection on which a request is answered, None if it is not. It goes on from one before."""
+    try:
+        with connected(port, caller, before) as connection:
+            connection.sendall(METRICS)
+            heard = connection.recv(2**20).startswith(b"HTTP/1.1 200")
+            assert connection.session_reused == (before is not None) or not heard
+            return connection.session if heard else None
+    except OSError:
+        return None
 
 
 def test_by_tls(safe: Made, ours: Authority) -> None:
@@ -151,6 +188,100 @@ def test_a_certificate_that_cannot_be_used_is_not_taken_up(safe: Made, ours: Aut
         (ours.file.parent / "extender.crt").write_text("half of a fi")
         serving.renew()
         assert ask(port, without(ours))[0] == 200
+
+
+@pytest.mark.parametrize("spoken", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_an_authority_that_is_taken_out_is_trusted_no_longer(
+    safe: Made, ours: Authority, theirs: Authority, callers: Path, spoken: ssl.TLSVersion
+) -> None:
+    serving = certificates(ours, client_ca=callers)
+    before, after = shown_by(ours), shown_by(theirs, trusting=ours)
+    before.maximum_version = spoken
+    with on_a_port(safe.extender, certificates=serving) as port:
+        session = session_of(port, before)
+        assert session_of(port, before, session), "sessions are resumed"
+        callers.write_bytes(theirs.file.read_bytes())
+        serving.renew()
+        assert session_of(port, after)
+        assert session_of(port, before) is None
+        assert session_of(port, before, session) is None
+
+
+def test_an_authority_beside_the_one_so_far_is_trusted_as_well(
+    safe: Made, ours: Authority, theirs: Authority, callers: Path
+) -> None:
+    serving = certificates(ours, client_ca=callers)
+    with on_a_port(safe.extender, certificates=serving) as port:
+        callers.write_bytes(ours.file.read_bytes() + theirs.file.read_bytes())
+        serving.renew()
+        assert ask(port, shown_by(ours))[0] == ask(port, shown_by(theirs, trusting=ours))[0] == 200
+
+
+def test_authorities_that_cannot_be_read_change_nothing(safe: Made, ours: Authority, callers: Path) -> None:
+    serving = certificates(ours, client_ca=callers)
+    with on_a_port(safe.extender, certificates=serving) as port:
+        callers.write_text("half of a fi")
+        serving.renew()
+        assert ask(port, shown_by(ours))[0] == 200
+
+
+def test_an_idle_connection_is_closed_after_a_renewal(
+    safe: Made, ours: Authority, theirs: Authority, callers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extenderhttp, "_LOOK_SECONDS", 0.05)
+    with (
+        on_a_port(safe.extender, certificates=certificates(ours, client_ca=callers)) as port,
+        connected(port, shown_by(ours)) as idle,
+    ):
+        idle.sendall(METRICS)
+        assert idle.recv(2**20).startswith(b"HTTP/1.1 200")
+        callers.write_bytes(theirs.file.read_bytes())
+        while idle.recv(2**20):
+            pass
+
+
+def test_a_request_that_is_under_way_at_a_renewal_is_the_last_of_its_connection(
+    safe: Made, ours: Authority, theirs: Authority, callers: Path
+) -> None:
+    serving = certificates(ours, client_ca=callers)
+    with (
+        on_a_port(safe.extender, certificates=serving) as port,
+        connected(port, shown_by(ours)) as under_way,
+    ):
+        under_way.sendall(METRICS[:-2])
+        callers.write_bytes(theirs.file.read_bytes())
+        serving.renew()
+        under_way.sendall(METRICS[-2:])
+        answer = b"".join(iter(lambda: under_way.recv(2**16), b""))
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+def test_a_handshake_that_began_before_a_renewal_leads_nowhere(
+    safe: Made, ours: Authority, theirs: Authority, callers: Path
+) -> None:
+    serving = certificates(ours, client_ca=callers)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    caller = shown_by(ours).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with (
+        on_a_port(safe.extender, certificates=serving) as port,
+        socket.create_connection((LOOPBACK, port), timeout=10) as connection,
+    ):
+        with pytest.raises(ssl.SSLWantReadError):
+            caller.do_handshake()
+        connection.sendall(outgoing.read())
+        incoming.write(connection.recv(2**16))
+        callers.write_bytes(theirs.file.read_bytes())
+        serving.renew()
+        caller.do_handshake()
+        caller.write(METRICS)
+        connection.sendall(outgoing.read())
+        answer = None
+        while answer is None:
+            incoming.write(connection.recv(2**16))
+            with suppress(ssl.SSLWantReadError):
+                answer = caller.read()
+    assert answer == b""
 
 
 def test_an_authority_may_be_told_about_in_any_language(safe: Made, ours: Authority) -> None:

@@ -7,6 +7,7 @@ is one less pod in a second. Here a request is one callback and its answer one `
 import asyncio
 import os
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -59,6 +60,7 @@ class _Connection(asyncio.Protocol):
         self._connections = connections
         self._max_body = max_body
         self._certificates = certificates
+        self._context: ssl.SSLContext | None = None
         # Whoever asks shows no certificate and has to.
         self._stranger = False
         self._parser = httptools.HttpRequestParser(self)
@@ -79,6 +81,11 @@ class _Connection(asyncio.Protocol):
         self._size = 0
         self._too_large = self._continues = False
 
+    @property
+    def outdated(self) -> bool:
+        """Certificates were renewed since it began: whoever asks may not be trusted any more."""
+        return self._certificates is not None and not self._certificates.uses(self._context)
+
     def close(self) -> None:
         self._answer_again()
         if self._transport is not None:
@@ -90,7 +97,12 @@ class _Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._connections.add(self)
         if self._certificates is not None:
-            self._stranger = not self._certificates.knows(transport.get_extra_info("ssl_object"))
+            caller: ssl.SSLObject = transport.get_extra_info("ssl_object")
+            self._context = caller.context
+            self._stranger = not self._certificates.knows(caller)
+            if self.outdated:
+                # The handshake took its time.
+                self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whoever it was has gone
         self._connections.discard(self)
@@ -179,7 +191,7 @@ class _Connection(asyncio.Protocol):
         method = self._parser.get_method().decode("latin-1")
         path = self._url.partition(b"?")[0].decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        keep = self._parser.should_keep_alive()
+        keep = self._parser.should_keep_alive() and not self.outdated
         self._begin()
         if self._stranger and path not in OPEN:
             reply = _refusal(401, NO_CERTIFICATE)
@@ -272,12 +284,13 @@ async def listening(
 async def _sweep(connections: set[_Connection], certificates: Certificates | None) -> None:
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
-        now = time.monotonic()
-        for connection in list(connections):
-            if now - connection.since > (_RECEIVE_SECONDS if connection.receiving else _IDLE_SECONDS):
-                connection.close()
         if certificates is not None:
             certificates.renew()
+        now = time.monotonic()
+        for connection in list(connections):
+            patience = _RECEIVE_SECONDS if connection.receiving else _IDLE_SECONDS
+            if now - connection.since > patience or (connection.outdated and not connection.receiving):
+                connection.close()
 
 
 def _listen(address: str, port: int) -> socket.socket:
