@@ -22,6 +22,7 @@ from longshore.agents.serving import Served
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import MAX_AGE, SETTLE, Measured
 from longshore.engine.failure import PluginFailure
+from longshore.engine.shapes import LARGEST_KEPT
 from longshore.serve import extenderwire as wire
 from longshore.serve.extendermetrics import Traffic, registry_of
 from longshore.serve.extenderview import Asked, Question, SentNodes, View
@@ -212,7 +213,7 @@ class Extender:
 
     def _filter(self, verb: str, profile: str, body: bytes) -> Reply:
         asked = wire.asked(body)
-        question = self._question(asked.pod)
+        question = self._about(asked.pod)
         view, problem = self._view(asked)
         if view is None:
             return Reply(200, wire.filtered(error=problem), failed=True)
@@ -232,7 +233,7 @@ class Extender:
             rest = nodes.only(found.left)
             names = wire.written_names(rest.names)
             view.remember(names, rest)
-        if profile in self._ranking:
+        if profile in self._ranking and max(len(asked.pod), len(names)) <= LARGEST_KEPT:
             # While kube-scheduler ranks the nodes that are left itself, before it asks.
             self._later(partial(view.foresee, profile, question, names))
         answer = wire.filtered(names=names, failed=failed, unresolvable=unresolvable)
@@ -241,7 +242,7 @@ class Extender:
     def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
         self._ranking.add(profile)
         asked = wire.asked(body)
-        question = self._question(asked.pod)
+        question = self._about(asked.pod)
         view, problem = self._view(asked)
         if view is None:
             return Reply(400 if self._known is None else 503, wire.refused(problem))
@@ -252,6 +253,9 @@ class Extender:
             return Reply(500, wire.refused(_broken(verb, question, failure)))
         said = _said(question, nodes, len(nodes.rows))
         return Reply(200, answer, early=self._is_early(nodes), said=said)
+
+    def _about(self, pod: bytes) -> Question:
+        return (self._question if len(pod) <= LARGEST_KEPT else Question.about)(pod)
 
     def _is_early(self, nodes: Asked) -> bool:
         return self._unknown.worth_waiting_for(nodes.unknown, now=time.monotonic())
