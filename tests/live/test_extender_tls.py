@@ -1,12 +1,13 @@
 """A stock kube-scheduler and an extender that know each other by their certificates."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.kube import pki
-from tests.live.stock import Extender, World, among, loaded
+from tests.live.stock import Extender, Fate, World, among, eventually, loaded
 
 pytestmark = pytest.mark.control_plane
 
@@ -28,16 +29,23 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def extender(world: World, files: Path) -> Iterator[Extender]:
+@contextmanager
+def serving(world: World, files: Path, callers: Path) -> Iterator[Extender]:
+    """One that hears callers with a certificate of an authority in this file."""
     with world.extender(
         "safe",
         f"--tls-cert-file={files / 'server.crt'}",
         f"--tls-private-key-file={files / 'server.key'}",
-        f"--client-ca-file={files / 'ca.crt'}",
+        f"--client-ca-file={callers}",
     ) as found:
         yield found
         assert found.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def extender(world: World, files: Path) -> Iterator[Extender]:
+    with serving(world, files, files / "ca.crt") as found:
+        yield found
 
 
 def by_tls(extender: Extender, **tls: str) -> dict[str, Any]:
@@ -50,20 +58,48 @@ def by_tls(extender: Extender, **tls: str) -> dict[str, Any]:
     )
 
 
+def trusting(files: Path) -> dict[str, str]:
+    return {"caFile": str(files / "ca.crt")}
+
+
+def showing(files: Path) -> dict[str, str]:
+    return {"certFile": str(files / "client.crt"), "keyFile": str(files / "client.key")}
+
+
 def test_both_show_a_certificate(world: World, extender: Extender, files: Path) -> None:
-    certificate = {"certFile": str(files / "client.crt"), "keyFile": str(files / "client.key")}
-    with world.scheduler(by_tls(extender, caFile=str(files / "ca.crt"), **certificate)) as scheduler:
+    with world.scheduler(by_tls(extender, **trusting(files), **showing(files))) as scheduler:
         web = among(world.named("web").requests(cpu="500m"), "idle", "warm")
         assert scheduler.place(web).node == "idle"
         assert scheduler.extender_scores(web) == {"idle": 10, "warm": 8}
 
 
+def test_the_authority_of_callers_is_replaced_while_both_run(
+    world: World, files: Path, tmp_path: Path
+) -> None:
+    callers, after = tmp_path / "callers.crt", pki.issue("the next authority", authority=True).certificate
+    before = (files / "ca.crt").read_bytes()
+    callers.write_bytes(before)
+    with (
+        serving(world, files, callers) as extender,
+        world.scheduler(by_tls(extender, **trusting(files), **showing(files))) as scheduler,
+    ):
+
+        def place() -> Fate:
+            return scheduler.place(among(world.named("web"), "idle", "warm"))
+
+        assert place().node == "idle"
+        callers.write_bytes(after + before)
+        eventually(lambda: extender.line("the certificate was renewed"), "both are trusted")
+        assert place().node == "idle"
+        callers.write_bytes(after)
+        eventually(lambda: place().message.startswith('Post "https://'), "only the next one is trusted")
+
+
 def test_a_scheduler_without_a_certificate_is_not_heard(
     world: World, extender: Extender, files: Path
 ) -> None:
-    with world.scheduler(by_tls(extender, caFile=str(files / "ca.crt"))) as scheduler:
+    with world.scheduler(by_tls(extender, **trusting(files))) as scheduler:
         fate = scheduler.place(among(world.named("web"), "idle", "warm"))
     assert fate.node == ""
-    assert fate.message.startswith(
-        f'Post "https://localhost:{extender.port}/scheduler/predicates/safe-overload": '
-    )
+    url = f"https://localhost:{extender.port}/scheduler/predicates/safe-overload"
+    assert fate.message.endswith(f"with extender at URL {url}, code 401")

@@ -4,16 +4,15 @@ import asyncio
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.serve.extendernodes import FILTER, PRIORITIES, WEB
 from tests.serve.extenders import Made, about_names, by_host, make, on_a_port, request
 from tests.serve.rawhttp import HEAD, WHOLE, exchange, names, whole
+from tests.serve.wires import connected
 
 from longshore.serve import extenderhttp
 from longshore.serve.extender import Reply
-from longshore.serve.extenderhttp import MAX_BODY
 from longshore.serve.unknownnodes import UnknownNodes
 from longshore.testing import node
 
@@ -149,53 +148,17 @@ async def test_whoever_waits_when_the_extender_ends_is_answered(
     safe: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extenderhttp, "_EARLY_SECONDS", 60.0)
-    connection = _connected(safe)
+    connection = connected(safe)
     connection.data_received(EARLY)
     connection.close()
     assert (connection.wire.statuses, connection.wire.closing) == ([200], True)
-
-
-class Wire(asyncio.Transport):
-    """It notes whether it is read from, and what answers went out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reading = True
-        self.closing = False
-        self.statuses: list[int] = []
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def is_closing(self) -> bool:
-        return self.closing
-
-    def close(self) -> None:
-        self.closing = True
-
-    def write(self, data: Any) -> None:
-        self.statuses.append(int(data.split()[1]))
-
-
-class Connection(extenderhttp._Connection):
-    wire: Wire
-
-
-def _connected(safe: Made) -> Connection:
-    connection = Connection(safe.extender.answer, set(), MAX_BODY)
-    connection.wire = Wire()
-    connection.connection_made(connection.wire)
-    return connection
 
 
 async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_read(
     safe: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extenderhttp, "_EARLY_SECONDS", 0.01)
-    connection = _connected(safe)
+    connection = connected(safe)
     wire = connection.wire
     connection.data_received(EARLY)
     assert (wire.reading, wire.statuses) == (False, [])
@@ -213,7 +176,7 @@ async def test_whoever_has_gone_meanwhile_is_not_answered(
     safe: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extenderhttp, "_EARLY_SECONDS", 0.01)
-    connection = _connected(safe)
+    connection = connected(safe)
     connection.data_received(EARLY)
     connection.connection_lost(None)
     await asyncio.sleep(0.05)

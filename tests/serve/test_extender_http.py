@@ -1,20 +1,16 @@
-"""The HTTP of an extender, byte by byte, and its TLS."""
+"""The HTTP of an extender, byte by byte."""
 
 import http.client
 import json
-import shutil
-import ssl
-from pathlib import Path
 
 import pytest
 from tests.serve.extendernodes import FILTER
 from tests.serve.extenders import LOOPBACK, Made, on_a_port, request
 from tests.serve.rawhttp import BODY, HEAD, WHOLE, exchange, names
+from tests.serve.wires import connected
 
-from longshore.dev.certificates import Authority
 from longshore.errors import UserError
 from longshore.serve.extenderhttp import listening
-from longshore.serve.extendertls import Certificates, TLSFiles
 
 
 def test_a_connection_is_kept_for_the_next_request(safe: Made) -> None:
@@ -79,6 +75,31 @@ def test_a_head_without_end(safe: Made) -> None:
     assert status == 431
 
 
+async def test_trailers_without_end(safe: Made) -> None:
+    connection = connected(safe)
+    connection.data_received(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: ")
+    for _ in range(2):
+        connection.data_received(b"a" * 2**16)
+    assert (connection.wire.statuses, connection.wire.closing) == ([431], True)
+
+
+def test_a_trailer_that_says_how_long_the_body_was(safe: Made) -> None:
+    chunks = b"258\r\n" + b" " * 600 + b"\r\n"
+    trailer = b"0\r\nContent-Length: 1\r\n\r\n"
+    with on_a_port(safe.extender, max_body=1000) as port:
+        [(status, _)] = exchange(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks * 2 + trailer)
+    assert status == 400
+
+
+def test_small_chunks_of_a_large_body_are_no_head(safe: Made) -> None:
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in BODY + b" " * 2**15)
+    with on_a_port(safe.extender) as port:
+        [(status, body)] = exchange(
+            port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+        )
+    assert (status, names(body)) == (200, ["calm"])
+
+
 @pytest.mark.parametrize("said", [b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"])
 def test_what_is_not_http(safe: Made, said: bytes) -> None:
     with on_a_port(safe.extender) as port:
@@ -97,81 +118,3 @@ async def test_a_port_in_use_is_one_clear_line(safe: Made) -> None:
     with on_a_port(safe.extender) as port, pytest.raises(UserError, match=words):
         async with listening(safe.extender.answer, port=port, address=LOOPBACK):
             pass
-
-
-# TLS.
-
-
-@pytest.fixture
-def ours(tmp_path: Path) -> Authority:
-    folder = tmp_path / "ours"
-    folder.mkdir()
-    return Authority(folder)
-
-
-def certificates(authority: Authority, *, client_ca: Path | None = None) -> Certificates:
-    pair = authority.server("extender", hosts=["localhost"], addresses=[LOOPBACK])
-    return Certificates(TLSFiles(pair.public, pair.private, client_ca))
-
-
-def version(port: int, trust: ssl.SSLContext) -> int:
-    connection = http.client.HTTPSConnection(LOOPBACK, port, timeout=10, context=trust)
-    try:
-        connection.request("GET", "/version")
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
-def test_by_tls(safe: Made, ours: Authority) -> None:
-    with on_a_port(safe.extender, certificates=certificates(ours)) as port:
-        assert version(port, ssl.create_default_context(cafile=ours.file)) == 200
-
-
-def test_only_callers_with_a_certificate_are_heard(safe: Made, ours: Authority) -> None:
-    shown = ours.client("scheduler", user="scheduler")
-    trust = ssl.create_default_context(cafile=ours.file)
-    with on_a_port(safe.extender, certificates=certificates(ours, client_ca=ours.file)) as port:
-        with pytest.raises(OSError, match=r"certificate required|reset|closed"):
-            version(port, trust)
-        trust.load_cert_chain(shown.public, shown.private)
-        assert version(port, trust) == 200
-
-
-def test_a_renewed_certificate_is_taken_up(safe: Made, ours: Authority, tmp_path: Path) -> None:
-    (tmp_path / "next").mkdir()
-    after = Authority(tmp_path / "next")
-    serving = certificates(ours)
-    with on_a_port(safe.extender, certificates=serving) as port:
-        new = after.server("extender", hosts=["localhost"], addresses=[LOOPBACK])
-        old = ours.file.parent
-        for path in (new.public, new.private):
-            shutil.copy(path, old / path.name)
-        serving.renew()
-        assert version(port, ssl.create_default_context(cafile=after.file)) == 200
-
-
-def test_a_certificate_that_cannot_be_used_is_not_taken_up(safe: Made, ours: Authority) -> None:
-    serving = certificates(ours)
-    with on_a_port(safe.extender, certificates=serving) as port:
-        (ours.file.parent / "extender.crt").write_text("half of a fi")
-        serving.renew()
-        assert version(port, ssl.create_default_context(cafile=ours.file)) == 200
-
-
-def test_an_authority_may_be_told_about_in_any_language(safe: Made, ours: Authority) -> None:
-    described = "# Autorité\n".encode("latin-1") + ours.file.read_bytes()
-    ours.file.with_name("described.crt").write_bytes(described)
-    shown = ours.client("scheduler", user="scheduler")
-    trust = ssl.create_default_context(cafile=ours.file)
-    trust.load_cert_chain(shown.public, shown.private)
-    serving = certificates(ours, client_ca=ours.file.with_name("described.crt"))
-    with on_a_port(safe.extender, certificates=serving) as port:
-        assert version(port, trust) == 200
-
-
-def test_an_authority_that_is_none_is_one_clear_line(ours: Authority, tmp_path: Path) -> None:
-    wrong = tmp_path / "ca.crt"
-    wrong.write_text("no certificate")
-    with pytest.raises(UserError, match=f"cannot verify callers: {wrong}"):
-        certificates(ours, client_ca=wrong)

@@ -61,7 +61,10 @@ _RIGHTS = "deploy/extender/service-account.yaml"
 )
 @click.option("--tls-cert-file", help="Serve by TLS with this certificate.")
 @click.option("--tls-private-key-file", help="The key of the certificate.")
-@click.option("--client-ca-file", help="Hear only callers with a certificate of this authority.")
+@click.option(
+    "--client-ca-file",
+    help="Hear only callers with a certificate of this authority; probes and /version need none.",
+)
 def command(
     *,
     agents: str,

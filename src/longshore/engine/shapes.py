@@ -36,6 +36,9 @@ from longshore.framework.profile import Profile, Slot
 
 # Columns kept of all shapes together; the least recently used go.
 MAX_BYTES = 64 * 2**20
+# Bytes of a pod, or of a list of nodes, beyond which nothing is remembered: etcd takes no pod of more
+# than 1.5 MiB, and 5,000 names of 200 letters are less.
+LARGEST_KEPT = 2**20
 # For each row, about: ranks, masks and scores.
 _ROW_BYTES = 20
 # More changed rows than this are looked at together rather than one by one.
@@ -296,8 +299,10 @@ class Shapes:
         """The shape of the pod, most recently used from now on."""
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(self._roster, self._cluster, pod)
-            self._make_room()
+            shape = Shape(self._roster, self._cluster, pod)
+            if len(key) <= LARGEST_KEPT:
+                self._shapes[key] = shape
+                self._make_room()
         else:
             self._shapes.move_to_end(key)
         return shape

@@ -2,7 +2,7 @@
 
     POST /scheduler/predicates/VERB, /scheduler/priorities/VERB     the agents
     POST /scheduler/bind, /scheduler/preemption                     refused; echoed
-    GET  /version, /healthz, /readyz, /metrics
+    GET  /version, /healthz, /livez, /readyz, /metrics
 
 No sockets here: a request comes as method, path and body, and goes as an answer. Whatever a body holds and
 whatever an agent does, there is one.
@@ -22,6 +22,7 @@ from longshore.agents.serving import Served
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import MAX_AGE, SETTLE, Measured
 from longshore.engine.failure import PluginFailure
+from longshore.engine.shapes import LARGEST_KEPT
 from longshore.serve import extenderwire as wire
 from longshore.serve.extendermetrics import Traffic, registry_of
 from longshore.serve.extenderview import Asked, Question, SentNodes, View
@@ -36,6 +37,12 @@ STANDALONE = (
     "this extender runs without a cluster (--standalone) and knows no node by its name: "
     "set nodeCacheCapable: false in its entry, or start it with a cluster"
 )
+NO_CERTIFICATE = (
+    "this needs a certificate of the authority in --client-ca-file: "
+    "kube-scheduler shows the one in the tlsConfig of its entry"
+)
+# What anybody may ask where callers have to show certificates.
+OPEN = frozenset({"/version", "/healthz", "/livez", "/readyz"})
 _PREFIX = "/scheduler/"
 # Pods remembered: filter and prioritise ask about the same one.
 _PODS = 64
@@ -212,7 +219,7 @@ class Extender:
 
     def _filter(self, verb: str, profile: str, body: bytes) -> Reply:
         asked = wire.asked(body)
-        question = self._question(asked.pod)
+        question = self._about(asked.pod)
         view, problem = self._view(asked)
         if view is None:
             return Reply(200, wire.filtered(error=problem), failed=True)
@@ -234,7 +241,7 @@ class Extender:
             rest = nodes.only(found.left)
             names = wire.written_names(rest.names)
             view.remember(names, rest)
-        if profile in self._ranking:
+        if profile in self._ranking and max(len(asked.pod), len(names)) <= LARGEST_KEPT:
             # While kube-scheduler ranks the nodes that are left itself, before it asks.
             self._later(partial(view.foresee, profile, question, names))
         return Reply(200, wire.filtered(names=names, failed=failed, unresolvable=unresolvable), said=said)
@@ -242,7 +249,7 @@ class Extender:
     def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
         self._ranking.add(profile)
         asked = wire.asked(body)
-        question = self._question(asked.pod)
+        question = self._about(asked.pod)
         view, problem = self._view(asked)
         if view is None:
             return Reply(400 if self._known is None else 503, wire.refused(problem))
@@ -256,6 +263,9 @@ class Extender:
             return Reply(500, wire.refused(_broken(verb, question, failure)))
         said = _said(question, nodes, len(nodes.rows))
         return Reply(200, answer, said=said)
+
+    def _about(self, pod: bytes) -> Question:
+        return (self._question if len(pod) <= LARGEST_KEPT else Question.about)(pod)
 
     def _is_early(self, nodes: Asked) -> bool:
         return self._unknown.worth_waiting_for(nodes.unknown, now=time.monotonic())

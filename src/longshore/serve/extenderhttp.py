@@ -7,6 +7,7 @@ is one less pod in a second. Here a request is one callback and its answer one `
 import asyncio
 import os
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,13 +21,14 @@ import structlog
 
 from longshore.errors import UserError
 from longshore.serve import extenderwire as wire
-from longshore.serve.extender import Reply
+from longshore.serve.extender import NO_CERTIFICATE, OPEN, Reply
 from longshore.serve.extendertls import Certificates
 
 log = structlog.get_logger()
 
 # 5,000 nodes as they are, with room for their images and annotations.
 MAX_BODY = 128 * 2**20
+# Of a head, and of the trailers after a body in chunks.
 _MAX_HEAD = 64 * 2**10
 # An idle connection is closed after this long; kube-scheduler closes its own after 90 seconds.
 _IDLE_SECONDS = 120.0
@@ -47,10 +49,20 @@ class Answer(Protocol):
 class _Connection(asyncio.Protocol):
     """One request after the other. `since` is when the last byte of one came, or the first of the next."""
 
-    def __init__(self, answer: Answer, connections: set["_Connection"], max_body: int) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        connections: set["_Connection"],
+        max_body: int,
+        certificates: Certificates | None = None,
+    ) -> None:
         self._answer = answer
         self._connections = connections
         self._max_body = max_body
+        self._certificates = certificates
+        self._context: ssl.SSLContext | None = None
+        # Whoever asks shows no certificate and has to.
+        self._stranger = False
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self.since = time.monotonic()
@@ -59,7 +71,7 @@ class _Connection(asyncio.Protocol):
         self._postponed: tuple[Callable[[], None], asyncio.TimerHandle] | None = None
         # Whoever asked does not read the answers.
         self._clogged = False
-        # Bytes of a head that has not ended.
+        # Bytes since the last of a body or of a head: of a head that has not ended, or of trailers.
         self._head = 0
         self._begin()
 
@@ -67,7 +79,12 @@ class _Connection(asyncio.Protocol):
         self._url = b""
         self._body: list[bytes] = []
         self._size = 0
-        self._too_large = self._continues = self._headed = False
+        self._too_large = self._continues = False
+
+    @property
+    def outdated(self) -> bool:
+        """Certificates were renewed since it began: whoever asks may not be trusted any more."""
+        return self._certificates is not None and not self._certificates.uses(self._context)
 
     def close(self) -> None:
         self._answer_again()
@@ -79,6 +96,13 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._connections.add(self)
+        if self._certificates is not None:
+            caller: ssl.SSLObject = transport.get_extra_info("ssl_object")
+            self._context = caller.context
+            self._stranger = not self._certificates.knows(caller)
+            if self.outdated:
+                # The handshake took its time.
+                self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whoever it was has gone
         self._connections.discard(self)
@@ -107,6 +131,8 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
             return
+        # The parser keeps what does not end.
+        self._head += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -114,10 +140,8 @@ class _Connection(asyncio.Protocol):
             self.close()
         except httptools.HttpParserError as error:
             self._give_up(400, f"not an HTTP request: {error}")
-        # The parser keeps a head for as long as it does not end.
-        self._head = 0 if self._headed or not self.receiving else self._head + len(data)
         if self._head > _MAX_HEAD:
-            self._give_up(431, f"the head of the request is larger than {_MAX_HEAD} bytes")
+            self._give_up(431, f"the head or the trailers of the request are larger than {_MAX_HEAD} bytes")
 
     # What the parser calls.
 
@@ -138,7 +162,7 @@ class _Connection(asyncio.Protocol):
             self._continues = value.lower() == b"100-continue"
 
     def on_headers_complete(self) -> None:
-        self._headed = True
+        self._head = 0
         if not self._continues or self._transport is None or self._transport.is_closing():
             return
         if self._too_large:
@@ -148,15 +172,17 @@ class _Connection(asyncio.Protocol):
 
     def on_body(self, data: bytes) -> None:
         # What is too large is heard to its end, or else the sender would not hear the answer.
+        self._head = 0
         self._size += len(data)
         self._too_large = self._too_large or self._size > self._max_body
         if self._too_large:
             self._body.clear()
-        else:
+        elif not self._stranger:
             self._body.append(data)
 
     def on_message_complete(self) -> None:
         self.receiving, self.since = False, time.monotonic()
+        self._head = 0
         if self._transport is None or self._transport.is_closing():
             return
         if self._too_large:
@@ -165,9 +191,12 @@ class _Connection(asyncio.Protocol):
         method = self._parser.get_method().decode("latin-1")
         path = self._url.partition(b"?")[0].decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        keep = self._parser.should_keep_alive()
+        keep = self._parser.should_keep_alive() and not self.outdated
         self._begin()
-        reply = self._answer(method, path, body)
+        if self._stranger and path not in OPEN:
+            reply = _refusal(401, NO_CERTIFICATE)
+        else:
+            reply = self._answer(method, path, body)
         if not reply.early:
             self._send(reply, keep=keep, bare=method == "HEAD")
             return
@@ -198,8 +227,7 @@ class _Connection(asyncio.Protocol):
         """What follows cannot be told from what was: the connection ends."""
         self._answer_again()
         if self._transport is not None and not self._transport.is_closing():
-            log.warning("a request is refused", status=status, reason=message)
-            self._send(Reply(status, wire.refused(message)), keep=False)
+            self._send(_refusal(status, message), keep=False)
 
     def _send(self, reply: Reply, *, keep: bool, bare: bool = False) -> None:
         if self._transport is None:
@@ -214,6 +242,11 @@ class _Connection(asyncio.Protocol):
         self._transport.write(head if bare else head + reply.body)
         if not keep:
             self._transport.close()
+
+
+def _refusal(status: int, message: str) -> Reply:
+    log.warning("a request is refused", status=status, reason=message)
+    return Reply(status, wire.refused(message))
 
 
 @lru_cache(1)
@@ -234,7 +267,7 @@ async def listening(
     listener = _listen(address, port)
     connections: set[_Connection] = set()
     server = await asyncio.get_running_loop().create_server(
-        lambda: _Connection(answer, connections, max_body),
+        lambda: _Connection(answer, connections, max_body, certificates),
         sock=listener,
         ssl=None if certificates is None else certificates.context,
     )
@@ -251,12 +284,13 @@ async def listening(
 async def _sweep(connections: set[_Connection], certificates: Certificates | None) -> None:
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
-        now = time.monotonic()
-        for connection in list(connections):
-            if now - connection.since > (_RECEIVE_SECONDS if connection.receiving else _IDLE_SECONDS):
-                connection.close()
         if certificates is not None:
             certificates.renew()
+        now = time.monotonic()
+        for connection in list(connections):
+            patience = _RECEIVE_SECONDS if connection.receiving else _IDLE_SECONDS
+            if now - connection.since > patience or (connection.outdated and not connection.receiving):
+                connection.close()
 
 
 def _listen(address: str, port: int) -> socket.socket:

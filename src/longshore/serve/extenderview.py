@@ -20,7 +20,7 @@ from longshore.cluster.measures import Measured
 from longshore.engine.asking import final_scores, raw_scores
 from longshore.engine.decision import Chooser
 from longshore.engine.failure import PluginFailure
-from longshore.engine.shapes import Shape, shape_key
+from longshore.engine.shapes import LARGEST_KEPT, Shape, shape_key
 from longshore.framework import MAX_SCORE, Code
 from longshore.framework.profile import Profile
 from longshore.serve import extenderwire as wire
@@ -115,7 +115,9 @@ class View:
             return Asked(np.array([rows_of[name] for name in known], np.int64), known, unknown)
 
     def remember(self, names: bytes, asked: Asked) -> None:
-        """The list is most likely asked about next."""
+        """The list is most likely asked about next, unless it is too large to be one of kube-scheduler's."""
+        if len(names) > LARGEST_KEPT:
+            return
         self._lists[names] = asked
         if len(self._lists) > _LISTS:
             self._lists.popitem(last=False)
@@ -149,7 +151,10 @@ class View:
         if not slot.local:
             return together(attempt, rows)
         left = attempt.feasible()[rows]
-        return Refused(left, () if left.all() else self._reasons(attempt.shape).about(rows[~left]))
+        if left.all():
+            return Refused(left)
+        reasons = self._reasons if len(question.shape) <= LARGEST_KEPT else Reasons
+        return Refused(left, reasons(attempt.shape).about(rows[~left]))
 
     def told(self, found: Refused, unknown: Sequence[str] = ()) -> tuple[msgspec.Raw, msgspec.Raw]:
         """Why nodes are refused, as Filter answers: where preemption may help, and where it cannot."""

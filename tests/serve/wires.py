@@ -1,0 +1,45 @@
+"""Connections to an extender without sockets: bytes are given to them one piece after the other."""
+
+import asyncio
+from typing import Any
+
+from tests.serve.extenders import Made
+
+from longshore.serve import extenderhttp
+from longshore.serve.extenderhttp import MAX_BODY
+
+
+class Wire(asyncio.Transport):
+    """It notes whether it is read from, and what answers went out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+        self.closing = False
+        self.statuses: list[int] = []
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def close(self) -> None:
+        self.closing = True
+
+    def write(self, data: Any) -> None:
+        self.statuses.append(int(data.split()[1]))
+
+
+class Connection(extenderhttp._Connection):
+    wire: Wire
+
+
+def connected(safe: Made) -> Connection:
+    connection = Connection(safe.extender.answer, set(), MAX_BODY)
+    connection.wire = Wire()
+    connection.connection_made(connection.wire)
+    return connection
