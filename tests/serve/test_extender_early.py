@@ -101,6 +101,10 @@ def test_nobody_waits_for_the_nodes_of_another_cluster() -> None:
     assert found == [True, False, False]
 
 
+def test_nobody_waits_for_what_is_no_name_of_a_node() -> None:
+    assert not UnknownNodes().worth_waiting_for(["n" * 254], now=100.0)
+
+
 def test_a_request_that_waited_is_counted_once_and_with_the_wait(safe: Made) -> None:
     with on_a_port(safe.extender) as port:
         request(port, "POST", f"/scheduler/{FILTER}", EARLY_BODY)

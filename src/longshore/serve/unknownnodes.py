@@ -6,6 +6,8 @@ from collections.abc import Sequence
 _REMEMBERED = 60.0
 # More names than that are no race with a watch, but another cluster: nobody waits for them.
 _MOST = 10_000
+# Nodes have no longer names.
+_LONGEST = 253
 
 
 class UnknownNodes:
@@ -25,5 +27,5 @@ class UnknownNodes:
         before = len(self._names)
         if before >= _MOST:
             return False
-        self._names.update(names)
+        self._names.update(name for name in names if len(name) <= _LONGEST)
         return len(self._names) > before
