@@ -194,6 +194,15 @@ def test_a_deviation_that_is_not_known_does_not_look_like_none(
     assert "deviation unknown" in picture.read_text()
 
 
+def test_a_deviation_that_is_too_small_to_count_is_none(tmp_path: Path) -> None:
+    shown = found(loaded("still", WARM | {"std-free-cpu": "0.004"}))
+    cpu = shown.nodes[0].resources["cpu"]
+    assert (cpu.deviation, cpu.alpha, cpu.beta, cpu.risk) == (0.004, None, None, 0.0)
+    picture = tmp_path / "risk.svg"
+    draw_plot(shown, str(picture))
+    assert "does not vary" in picture.read_text()
+
+
 def test_a_node_without_measurements(capsys: pytest.CaptureFixture[str]) -> None:
     *_, summary = lines = drawn(loaded("bare", {}), capsys=capsys)
     assert any(line.split()[:5] == ["bare", "cpu", "no", "fresh", "measurements"] for line in lines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longshore.agents.beta import log_density
+from longshore.agents.beta import NEGLIGIBLE, log_density
 from longshore.cli.risktext import headline, percent
 from longshore.cluster.arrays import Floats
 from longshore.errors import UserError
@@ -133,7 +133,7 @@ def _draw_resource(axes: "Axes", resource: str, found: ResourceRisk, threshold: 
         axes.fill_between(_SHARES[~beyond], heights[~beyond], color=colour, alpha=0.15, linewidth=0)
         axes.fill_between(_SHARES[beyond], heights[beyond], color=_BEYOND, alpha=0.55, linewidth=0)
         how = ""
-    elif found.sigma and found.mu > 0:
+    elif found.sigma and found.sigma >= NEGLIGIBLE and found.mu > 0:
         axes.plot([found.mu], [0.08], marker="D", markersize=5, color=_BEYOND, clip_on=False)
         how = "varies more than\nany distribution"
     else:
