@@ -71,7 +71,7 @@ def make_provider(settings: MeasurementSettings, client: Client) -> Provider | N
         case "metrics-server":
             from longshore.live.metricsserver import MetricsServer
 
-            return MetricsServer(client, window=settings.window)
+            return MetricsServer(client, window=settings.window, max_age=settings.max_age)
         case "load-watcher":
             from longshore.live.loadwatcher import LoadWatcher
 
