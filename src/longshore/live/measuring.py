@@ -29,7 +29,8 @@ log = structlog.get_logger()
 
 Values = Mapping[str, Mapping[str, Measured]]
 
-# Of the interval: replicas that start together do not ask together for ever.
+# Of the interval: replicas that start together do not ask together for ever. It is only ever made shorter:
+# values may count for hardly longer.
 _JITTER = 0.1
 # Seconds for a round. No agent gets better by waiting longer.
 TIMEOUT = 10.0
@@ -141,7 +142,7 @@ class Measuring:
                 settled = 0 < nodes == nodes_before
                 nodes_before = nodes
                 pause = self._settings.interval if settled else min(self._settings.interval, _SOON)
-                await asyncio.sleep(pause * random.uniform(1 - _JITTER, 1 + _JITTER))
+                await asyncio.sleep(pause * random.uniform(1 - _JITTER, 1))
         finally:
             if self._provider is not None:
                 await self._provider.close()
