@@ -1,6 +1,7 @@
 """The Beta distribution against numbers that were worked out with forty digits."""
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,22 @@ def test_a_tiny_risk_keeps_its_digits() -> None:
     # The density is 200 (1 - x) ** 199.
     tail = beta.risk(1 / 201, math.sqrt(200 / 201**2 / 202), 0.5)
     assert tail == pytest.approx(0.5**200, rel=1e-6)
+
+
+@pytest.mark.parametrize("threshold", [0.05, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("apart", [-6.0, -1.0, -0.01, 0.0, 0.5, 3.0])
+def test_tiny_deviations_are_none_or_have_an_exact_risk(threshold: float, apart: float) -> None:
+    """So narrow a distribution is a normal one, but for its skewness: after Edgeworth."""
+    deviations = 10.0 ** np.arange(-14, -4.5, 0.125)
+    means = threshold + apart * deviations
+    found = beta.risk(means, deviations, threshold)
+    skewness = 2 * (1 - 2 * means) * deviations / (means * (1 - means))
+    normal = NormalDist()
+    narrow = normal.cdf(apart) + skewness / 6 * (apart**2 - 1) * normal.pdf(apart)
+    expected = np.where(deviations < beta.NEGLIGIBLE, means > threshold, narrow)
+    assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+    alone = [beta.risk(*each, threshold) for each in zip(means.tolist(), deviations.tolist(), strict=True)]
+    assert alone == found.tolist()
 
 
 @pytest.mark.parametrize(

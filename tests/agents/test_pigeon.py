@@ -102,6 +102,60 @@ def test_scores_are_those_of_the_golden_file(scenario: dict[str, Any]) -> None:
     ]
 
 
+GPU_MIX = (
+    ([32000, 262144, 4], [16000, 131072, 2]),
+    ([32000, 262144, 4], [8000, 65536, 0]),
+    ([32000, 262144, 4], [24000, 65536, 4]),
+    ([16000, 131072, 0], [4000, 32768, 0]),
+)
+UNLIKE = (([8000, 16384], [2000, 4096]), ([4000, 8192], [1500, 1024]), ([2000, 4096], [500, 2048]))
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("objective", "nodes", "pods"),
+    [
+        (
+            "A_BINPACK",
+            GPU_MIX,
+            [
+                ([2000, 24576, 0], [0.582736, 0.533774, 0.608591, 0.483117], [3, 6, 1, 10]),
+                ([8000, 32768, 2], [0.099438, 0.329508, NAN, NAN], [10, 1, 0, 0]),
+                ([16000, 98304, 4], [NAN, 0.282896, NAN, NAN], [0, 10, 0, 0]),
+                ([2000, 24576, 0], [0.374537, 0.423499, 0.348682, 0.474156], [8, 5, 10, 1]),
+            ],
+        ),
+        ("LOAD_BALANCE", UNLIKE, [([400, 512], [0.051370, 0.106066, 0.082496], [10, 1, 5])]),
+        ("CONSOLIDATE", UNLIKE, [([400, 512], [0.876424, 0.772044, 0.806365], [1, 10, 7])]),
+        (
+            "A_BINPACK",
+            UNLIKE,
+            [
+                ([400, 512], [0.167178, 0.160476, 0.384035], [10, 10, 1]),
+                ([1600, 512], [0.411375, 0.263347, NAN], [1, 10, 0]),
+                ([100, 3072], [0.186086, 0.144062, NAN], [1, 10, 0]),
+            ],
+        ),
+    ],
+    ids=["GPU mix", "unlike nodes spread", "unlike nodes packed", "unlike nodes after a mix"],
+)
+def test_objectives_and_scores_of_clusters_that_the_golden_file_has_not(
+    objective: str,
+    nodes: list[tuple[list[int], list[int]]],
+    pods: list[tuple[list[int], list[float], list[int]]],
+) -> None:
+    """As they were worked out with the original's library."""
+    capacity, usage = np.array(nodes, float).transpose(1, 2, 0)
+    history = DemandHistory(len(capacity))
+    for asked, objectives, tenths in pods:
+        demand = np.array(asked, float)
+        history.add(demand)
+        model = Model(capacity, usage, demand, history)
+        found = np.where(model.fits, OBJECTIVES[objective](model, 0), NAN)
+        assert found.tolist() == pytest.approx(objectives, abs=1e-6, nan_ok=True)
+        assert pigeon.scores(found).tolist() == [10 * score for score in tenths]
+
+
 def test_demand_is_remembered_whoever_chose_the_objective(tmp_path: Path) -> None:
     file = tmp_path / "pigeon.cfg"
     file.write_text("policyObjective = LOAD_BALANCE\n")

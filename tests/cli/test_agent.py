@@ -1,5 +1,6 @@
 """`longshore agent`: the skeleton of a new agent works as it is written, and bad names are refused."""
 
+import ast
 import json
 import os
 import re
@@ -183,6 +184,10 @@ def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path) 
         ("all", "agents that are installed"),
         ("node-name", "its plugin would be called NodeName"),
         ("safe-overload", "its plugin would be called SafeOverload"),
+        ("none", "its plugin would be called None, which its code has for something else"),
+        ("type-error", "its plugin would be called TypeError, which its code has for something else"),
+        ("rejection", "its plugin would be called Rejection, which its code has for something else"),
+        ("p-o-d", "its plugin would be called POD, which its code has for something else"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str, reason: str) -> None:
@@ -191,6 +196,20 @@ def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str,
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_name_that_the_code_of_a_new_agent_uses_is_the_name_of_its_class(written: Path) -> None:
+    modules = [ast.parse(file.read_text()) for file in written.glob("*.py")]
+    found = [each for module in modules for each in ast.walk(module)]
+    used = {each.id for each in found if isinstance(each, ast.Name)}
+    used |= {each.asname or each.name for each in found if isinstance(each, ast.alias)}
+    classes = {name for name in used if re.fullmatch("(?!CalmNodes)[A-Z][A-Za-z]*", name)}
+    assert classes >= {"Rejection", "Missing", "Any", "PodInfo", "NODES"}
+    for plugin in classes:
+        name = re.sub(r"\B(?=[A-Z])", "-", plugin).lower()
+        done = CliRunner().invoke(command, ["new", name, "--folder", str(written / "none")])
+        assert f"its plugin would be called {plugin}, " in done.stderr
+    assert not (written / "none").exists()
 
 
 def test_list_shows_every_agent_with_its_verbs() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from tests.live.nodeload import history, steady
@@ -194,6 +195,15 @@ def test_a_deviation_that_is_not_known_does_not_look_like_none(
     assert "deviation unknown" in picture.read_text()
 
 
+def test_a_deviation_that_is_too_small_to_count_is_none(tmp_path: Path) -> None:
+    shown = found(loaded("still", WARM | {"std-free-cpu": "0.004"}))
+    cpu = shown.nodes[0].resources["cpu"]
+    assert (cpu.deviation, cpu.alpha, cpu.beta, cpu.risk) == (0.004, None, None, 0.0)
+    picture = tmp_path / "risk.svg"
+    draw_plot(shown, str(picture))
+    assert "does not vary" in picture.read_text()
+
+
 def test_a_node_without_measurements(capsys: pytest.CaptureFixture[str]) -> None:
     *_, summary = lines = drawn(loaded("bare", {}), capsys=capsys)
     assert any(line.split()[:5] == ["bare", "cpu", "no", "fresh", "measurements"] for line in lines)
@@ -240,6 +250,13 @@ def _pictured(risks: Risks, file: Path, monkeypatch: pytest.MonkeyPatch) -> Figu
     return figure
 
 
+def _shaded(axes: Axes) -> float:
+    """How much of what lies under the curve is beyond the threshold."""
+    within, beyond = (np.asarray(shade.get_paths()[0].vertices).T for shade in axes.collections)
+    areas = [abs(np.trapezoid(up, across)) for across, up in (within, beyond)]
+    return float(areas[1] / sum(areas))
+
+
 def _points(line: Line2D) -> tuple[list[float], list[float]]:
     across, up = line.get_data()
     return np.asarray(across, dtype=float).tolist(), np.asarray(up, dtype=float).tolist()
@@ -280,10 +297,21 @@ def test_what_a_picture_shows_is_what_was_found(
         highest = (risk.mu * size - 1) / (size - 2)
         assert abs(highest - risk.mu) < risk.sigma
         assert shares[heights.argmax()] == pytest.approx(highest, abs=1e-3)
-        assert (shares * heights).sum() / heights.sum() == pytest.approx(risk.mu, abs=2e-3)
-        beyond = heights[shares >= utilization / 100].sum() / heights.sum()
-        assert beyond == pytest.approx(risk.risk, abs=5e-3)
+        whole = np.trapezoid(heights, shares)
+        assert np.trapezoid(shares * heights, shares) / whole == pytest.approx(risk.mu, abs=1e-3)
+        assert _shaded(axes) == pytest.approx(risk.risk, abs=1e-3)
         assert words == f"risk {percent(risk.risk)}"
+
+
+@pytest.mark.parametrize("deviation", ["80", "8", "0.8", "0.08"])
+@pytest.mark.parametrize("free", ["1308", "1300.8", "1300.08"])
+def test_what_is_shaded_of_a_narrow_peak_beside_the_threshold_is_its_risk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: str, deviation: str
+) -> None:
+    told = WARM | {"mean-free-cpu": free, "std-free-cpu": deviation}
+    shown = found(loaded("narrow", told))
+    cpu, _memory = _pictured(shown, tmp_path / "risk.png", monkeypatch).axes
+    assert _shaded(cpu) == pytest.approx(shown.nodes[0].resources["cpu"].risk, abs=1e-3)
 
 
 def test_a_picture_says_how_many_nodes_it_leaves_out(tmp_path: Path) -> None:

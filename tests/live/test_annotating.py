@@ -180,6 +180,26 @@ async def test_a_selector_that_is_none(client: Counting) -> None:
         await wrong.once()
 
 
+async def test_passes_begin_within_the_interval_and_not_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values may count for little longer than that."""
+    pauses: list[float] = []
+
+    async def rest(stop: asyncio.Event, seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 40:
+            stop.set()
+
+    async def once(self: Annotator) -> Pass:
+        return Pass(nodes=(), unchanged=0, unmeasured=0, began=0.0, seconds=0.0)
+
+    monkeypatch.setattr("longshore.live.annotating._rest", rest)
+    monkeypatch.setattr(Annotator, "once", once)
+    alone = Annotator(client=None, provider=None, allocation=True, max_age=300.0)  # type: ignore[arg-type]
+    await alone.for_ever(asyncio.Event(), interval=299.0, on_pass=lambda _done: None)
+    assert all(260.0 < seconds <= 299.0 for seconds in pauses)
+    assert len(set(pauses)) == 40
+
+
 async def test_passes_follow_each_other_until_it_is_told_to_stop(client: Counting, nodes: list[str]) -> None:
     stop = asyncio.Event()
     passes: list[Pass] = []

@@ -43,7 +43,7 @@ async def provider(stand_in: StandIn, *, window: float = 900.0) -> AsyncIterator
     async with listening(stand_in.answer) as port:
         connection = Connection(server=f"http://127.0.0.1:{port}", credentials=Fixed(None), ssl=None)
         async with Client(connection) as client:
-            yield MetricsServer(client, window=window)
+            yield MetricsServer(client, window=window, max_age=300.0)
 
 
 async def test_quantities_are_read_with_the_time_of_each_node() -> None:
@@ -129,5 +129,5 @@ async def test_a_cluster_without_metrics_server(control_plane: ControlPlane) -> 
     """The real API server, which has nobody to hand the question on to."""
     async with Client(load(str(control_plane.kubeconfig))) as client:
         with pytest.raises(ProviderFailed) as failure:
-            await MetricsServer(client, window=900.0).measure(NODES)
+            await MetricsServer(client, window=900.0, max_age=300.0).measure(NODES)
     assert str(failure.value) == "the cluster has no API metrics.k8s.io/v1beta1: install metrics-server"

@@ -12,8 +12,9 @@ import numpy as np
 from longshore.agents.amounts import Amount
 from longshore.errors import UserError
 
-# A deviation below this share of the capacity is none: the distribution would be a step even so.
-_NEGLIGIBLE = 1e-9
+# A deviation below this share of the capacity is none: the distribution would be a step even so. The narrower
+# it is the longer scipy takes for its tail, a tenth of a millisecond here, and below 5e-9 it finds NaN.
+NEGLIGIBLE = 1e-6
 _ABOVE_NOTHING = 1e-300
 # A risk of e to the power of minus this is lost when it is taken from 1.
 _UNNOTICED = 54 * math.log(2)
@@ -40,7 +41,7 @@ def risk(mean: Amount, deviation: Amount, threshold: Amount) -> Amount:
     """
     from scipy.special import betainc
 
-    certain = (deviation < _NEGLIGIBLE) | (mean <= 0)
+    certain = (deviation < NEGLIGIBLE) | (mean <= 0)
     if not isinstance(mean, np.ndarray):
         if certain:
             return 1.0 if mean > max(threshold, 0.0) else 0.0
@@ -73,7 +74,7 @@ def _may_be_noticed(mean: Amount, deviation: Amount, threshold: float) -> Amount
     The bound is that of Chernoff for a Beta distribution, with the divergence of the two as its exponent.
     """
     within = np.clip(mean, _ABOVE_NOTHING, threshold)
-    spread = within * (1 - within) / np.maximum(deviation * deviation, _NEGLIGIBLE**2) - 1
+    spread = within * (1 - within) / np.maximum(deviation * deviation, NEGLIGIBLE**2) - 1
     divergence = within * np.log(within / threshold) + (1 - within) * np.log((1 - within) / (1 - threshold))
     return (spread * divergence < _UNNOTICED) | (mean > threshold)
 
@@ -106,7 +107,7 @@ class Summary(NamedTuple):
 def summary(mean: float, deviation: float) -> Summary | None:
     """A distribution in numbers, for people; None if there is none with this mean and deviation."""
     variance = deviation * deviation
-    if deviation < _NEGLIGIBLE or not 0 < variance < mean * (1 - mean):
+    if deviation < NEGLIGIBLE or not 0 < variance < mean * (1 - mean):
         return None
     alpha, beta = fit(mean, deviation)
     total = alpha + beta

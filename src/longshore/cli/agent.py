@@ -1,9 +1,11 @@
 """`longshore agent`: which agents there are, and the skeleton of a new one."""
 
+import builtins
 import importlib.util
 import json
 import keyword
 import re
+import symtable
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,10 +130,21 @@ def _problem(name: str, module: str, plugin: str) -> str:
     taken = {point.name for point in entry_points(group=GROUP)}
     if plugin in taken | DEFAULT_PLUGINS.keys():
         return f"its plugin would be called {plugin}, as another one is: choose another name"
+    if plugin in {*dir(builtins), *_names_in_use()}:
+        return (
+            f"its plugin would be called {plugin}, which its code has for something else: choose another name"
+        )
     spec = None if keyword.iskeyword(module) else importlib.util.find_spec(module)
     if keyword.iskeyword(module) or (spec is not None and spec.origin is not None):
         return f"{module} means something else to Python: choose another name"
     return ""
+
+
+def _names_in_use() -> set[str]:
+    """What the code of the skeleton and its test import or define, where the plugin's class will be too."""
+    code = [template for template in _FILES if template.endswith(".py.txt")]
+    modules = [symtable.symtable(_skeleton(template), template, "exec") for template in code]
+    return {name for module in modules for name in module.get_identifiers()}
 
 
 def _skeleton(template: str) -> str:

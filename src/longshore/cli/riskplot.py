@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longshore.agents.beta import log_density
+from longshore.agents.beta import NEGLIGIBLE, log_density
 from longshore.cli.risktext import headline, percent
 from longshore.cluster.arrays import Floats
 from longshore.errors import UserError
@@ -34,6 +34,8 @@ _GREY = "#666666"
 _LONGEST_NAME = 34
 # The ends are left out: densities may be infinite there.
 _SHARES = np.linspace(0.0005, 0.9995, 1999)
+# In deviations from the mean, since a narrow peak would lie between two of the others.
+_ABOUT_MEAN = np.linspace(-6, 6, 241)
 _HEIGHT = 1.3
 _END, _CUT = 0.02, 1.1
 
@@ -126,14 +128,15 @@ def _draw_resource(axes: "Axes", resource: str, found: ResourceRisk, threshold: 
         axes.text(0.02, 0.5 * _HEIGHT, "no fresh measurements", fontsize=8, color=_GREY, va="center")
         return
     colour = _LINE[resource]
-    if found.alpha is not None and found.beta is not None:
-        heights = _relative(found.alpha, found.beta)
-        axes.plot(_SHARES, heights, color=colour, linewidth=1.4)
-        beyond = threshold <= _SHARES
-        axes.fill_between(_SHARES[~beyond], heights[~beyond], color=colour, alpha=0.15, linewidth=0)
-        axes.fill_between(_SHARES[beyond], heights[beyond], color=_BEYOND, alpha=0.55, linewidth=0)
+    if found.sigma and found.alpha is not None and found.beta is not None:
+        shares = _shares(found.mu, found.sigma, threshold)
+        heights = _relative(found.alpha, found.beta, shares)
+        axes.plot(shares, heights, color=colour, linewidth=1.4)
+        within, beyond = shares <= threshold, shares >= threshold
+        axes.fill_between(shares[within], heights[within], color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(shares[beyond], heights[beyond], color=_BEYOND, alpha=0.55, linewidth=0)
         how = ""
-    elif found.sigma and found.mu > 0:
+    elif found.sigma and found.sigma >= NEGLIGIBLE and found.mu > 0:
         axes.plot([found.mu], [0.08], marker="D", markersize=5, color=_BEYOND, clip_on=False)
         how = "varies more than\nany distribution"
     else:
@@ -151,10 +154,16 @@ def _draw_resource(axes: "Axes", resource: str, found: ResourceRisk, threshold: 
     axes.text(side, 0.93 * _HEIGHT, note, fontsize=8, linespacing=1.15, **words, **place)
 
 
-def _relative(alpha: float, beta: float) -> Floats:
+def _shares(mean: float, deviation: float, threshold: float) -> Floats:
+    """Where a curve has points: everywhere, more of them about its mean, and one at the threshold."""
+    shares = np.unique(np.concatenate([_SHARES, mean + deviation * _ABOUT_MEAN, [threshold]]))
+    return shares[(shares > 0) & (shares < 1)]
+
+
+def _relative(alpha: float, beta: float, shares: Floats) -> Floats:
     """The density as a share of its highest; where it has no highest, at an end, it is cut off there."""
-    logarithms = log_density(_SHARES, alpha, beta)
-    middle = (_SHARES > _END) & (_SHARES < 1 - _END) if min(alpha, beta) < 1 else slice(None)
+    logarithms = log_density(shares, alpha, beta)
+    middle = (shares > _END) & (shares < 1 - _END) if min(alpha, beta) < 1 else slice(None)
     above = np.minimum(logarithms - np.nanmax(logarithms[middle]), np.log(_CUT))
     heights: Floats = np.nan_to_num(np.exp(above))
     return heights

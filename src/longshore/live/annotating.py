@@ -27,7 +27,8 @@ log = structlog.get_logger()
 
 # The API server has others to serve.
 _PATCHES_AT_ONCE = 16
-# So that annotators of several clusters do not ask one Prometheus in step.
+# Of the interval, so that annotators of several clusters do not ask one Prometheus in step. It is only ever
+# made shorter: values may count for hardly longer.
 _JITTER = 0.1
 # Told to stop, a pass gets this long to end.
 _STOP_SECONDS = 5.0
@@ -119,14 +120,14 @@ class Annotator:
     async def for_ever(
         self, stop: asyncio.Event, *, interval: float, on_pass: Callable[[Pass], None]
     ) -> None:
-        """A pass after the other until told to stop, about `interval` seconds from begin to begin."""
+        """A pass after the other until told to stop, up to `interval` seconds from begin to begin."""
         while not stop.is_set():
             began = time.monotonic()
             done = await self._unless_stopped(stop)
             if done is not None:
                 _tell(done)
                 on_pass(done)
-            pause = interval * random.uniform(1 - _JITTER, 1 + _JITTER) - (time.monotonic() - began)
+            pause = interval * random.uniform(1 - _JITTER, 1) - (time.monotonic() - began)
             await _rest(stop, max(pause, 0.0))
 
     async def _unless_stopped(self, stop: asyncio.Event) -> Pass | None:

@@ -29,7 +29,8 @@ log = structlog.get_logger()
 
 Values = Mapping[str, Mapping[str, Measured]]
 
-# Of the interval: replicas that start together do not ask together for ever.
+# Of the interval: replicas that start together do not ask together for ever. It is only ever made shorter:
+# values may count for hardly longer.
 _JITTER = 0.1
 # Seconds for a round. No agent gets better by waiting longer.
 TIMEOUT = 10.0
@@ -71,7 +72,7 @@ def make_provider(settings: MeasurementSettings, client: Client) -> Provider | N
         case "metrics-server":
             from longshore.live.metricsserver import MetricsServer
 
-            return MetricsServer(client, window=settings.window)
+            return MetricsServer(client, window=settings.window, max_age=settings.max_age)
         case "load-watcher":
             from longshore.live.loadwatcher import LoadWatcher
 
@@ -141,7 +142,7 @@ class Measuring:
                 settled = 0 < nodes == nodes_before
                 nodes_before = nodes
                 pause = self._settings.interval if settled else min(self._settings.interval, _SOON)
-                await asyncio.sleep(pause * random.uniform(1 - _JITTER, 1 + _JITTER))
+                await asyncio.sleep(pause * random.uniform(1 - _JITTER, 1))
         finally:
             if self._provider is not None:
                 await self._provider.close()

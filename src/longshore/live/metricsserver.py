@@ -36,11 +36,11 @@ class _NodeMetricsList(msgspec.Struct, frozen=True):
 
 
 class MetricsServer:
-    """`window` is how long samples count, in seconds."""
+    """`window` is how long samples count, and `max_age` how long what is made of them does, in seconds."""
 
-    def __init__(self, client: Client, *, window: float) -> None:
+    def __init__(self, client: Client, *, window: float, max_age: float) -> None:
         self._client = client
-        self._windows = SlidingWindows(window)
+        self._windows = SlidingWindows(window, max_age=max_age)
 
     async def close(self) -> None:
         """The client is not ours."""

@@ -158,7 +158,7 @@ def _resource(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         alpha, other = beta.fit(mu, sigma)
     # There is no such distribution where the deviation is none, or more than any could have.
-    fitted = load.known & np.isfinite(alpha) & np.isfinite(other) & (alpha > 0) & (other > 0)
+    fitted = load.known & (sigma >= beta.NEGLIGIBLE) & (alpha > 0) & (other > 0)
     columns = {
         "mean": measures.value(f"{resource}/mean", nodes),
         "deviation": measures.value(f"{resource}/std", nodes),

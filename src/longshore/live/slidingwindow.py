@@ -11,8 +11,11 @@ from longshore.cluster.measures import PERCENTILES, Measured
 class SlidingWindow:
     """Of one resource of one node. Times are those of the samples: no clock is asked."""
 
-    def __init__(self, length: float) -> None:
+    def __init__(self, length: float, *, max_age: float) -> None:
         self._length = length
+        # What is further ahead than values may be old is believed by nobody. What is less far ahead counts in
+        # place of the true samples, but for no longer than any value may.
+        self._most_ahead = min(length, max_age)
         self._samples: deque[Measured] = deque()
 
     def add(self, value: float, time: float) -> None:
@@ -20,8 +23,9 @@ class SlidingWindow:
 
         If it is far older, the clock was ahead for a while: what it told then is forgotten.
         """
-        if self._samples and time < self._samples[-1][1] - self._length:
-            self._samples.clear()
+        if self._samples and time < self._samples[-1][1] - self._most_ahead:
+            while self._samples and self._samples[-1][1] > time:
+                self._samples.pop()
         if self._samples and time <= self._samples[-1][1]:
             return
         self._samples.append((value, time))
@@ -43,12 +47,13 @@ class SlidingWindow:
 class SlidingWindows:
     """Of all nodes, by name and resource."""
 
-    def __init__(self, length: float) -> None:
-        self._length = length
+    def __init__(self, length: float, *, max_age: float) -> None:
+        self._length, self._max_age = length, max_age
         self._windows: dict[tuple[str, str], SlidingWindow] = {}
 
     def add(self, node: str, resource: str, value: float, time: float) -> None:
-        self._windows.setdefault((node, resource), SlidingWindow(self._length)).add(value, time)
+        window = SlidingWindow(self._length, max_age=self._max_age)
+        self._windows.setdefault((node, resource), window).add(value, time)
 
     def keep(self, nodes: Iterable[str]) -> None:
         """Forget nodes that are gone: one that comes back under the same name is another."""
