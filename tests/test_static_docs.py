@@ -41,10 +41,11 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
 def _once(lines: list[str]) -> list[str]:
     """Without what was said before.
 
-    A pod that has just come may be deleted in the place of the one before it, which had the same name, and
-    then comes once more.
+    A pod that has just come may be deleted in the place of the one before it, which had the same name: before
+    it is bound or after, and then it comes once more.
     """
-    return list({line.partition(" - ")[2]: line for line in reversed(lines)}.values())[::-1]
+    said = [line for line in reversed(lines) if "is being deleted, cannot be assigned to a host" not in line]
+    return list({line.partition(" - ")[2]: line for line in said}.values())[::-1]
 
 
 # Tables.
