@@ -72,7 +72,9 @@ bench-extender: $(VENV)/.dev ## What agents cost behind kube-scheduler, and as p
 proto: $(VENV)/.dev ## Generate the protobuf code from proto/
 	$(UV) sync --frozen --inexact --all-extras --group proto
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/longshore/kube/_pb \
-		--pyi_out=src/longshore/kube/_pb proto/kubernetes.proto proto/planner.proto
+		--pyi_out=src/longshore/kube/_pb proto/kubernetes.proto
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/longshore/podset/_pb \
+		--pyi_out=src/longshore/podset/_pb proto/planner.proto
 
 build: $(VENV)/.dev ## Build the wheel and the source distribution into dist/
 	$(UV) build

@@ -8,11 +8,11 @@ import msgspec
 from bench.stage import NAMESPACE, Stage
 from bench.usage import usage
 
-from longshore.api.podset import API_VERSION, PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME
+from longshore.api.pod_set import API_VERSION, PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME
+from longshore.ask.pod_sets import read
 from longshore.dev.component import Component
 from longshore.errors import UserError
 from longshore.kube.resources import PODS, SCHEDULE_TRIGGERS
-from longshore.live.podsets import read
 from longshore.podset.texts import REASON_WAITING
 
 # Nobody waits for it, but it has to be kept.

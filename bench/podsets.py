@@ -27,13 +27,13 @@ from bench.rounds import Turns, note, take_turns
 from bench.stage import NAMESPACE, Stage
 from bench.workloads import NODE, POD_SET
 
-from longshore.api.podset import SCHEDULER_NAME, plan_name
+from longshore.api.pod_set import SCHEDULER_NAME, plan_name
+from longshore.ask.pod_sets import read
 from longshore.dev import ControlPlane
 from longshore.kube.client import Client
 from longshore.kube.errors import ApiError
 from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS
 from longshore.kube.writer import Patch
-from longshore.live.podsets import read
 
 _NAME = "pod set"
 _BAR = 0.7

@@ -6,7 +6,7 @@ room for a skew of five, or a preference for nodes without a pod of the same lab
 
 from typing import Any
 
-from longshore.api.podset import POD_SET_LABEL
+from longshore.api.pod_set import POD_SET_LABEL
 
 WORKLOADS = ("basic", "spread", "anti-affinity")
 # Like basic, and each has a node of its own by a label of that node; for the static scheduler alone.

@@ -12,15 +12,15 @@ from tests.pages import ROOT, Page
 
 from longshore.agents import beta
 from longshore.agents.annotations import load, read_load
-from longshore.agents.choosing import choose, known_agents
-from longshore.agents.rewarding import RewardController
+from longshore.agents.reward.learning import RewardController
 from longshore.api import Change
 from longshore.cluster import PodInfo
+from longshore.config import default_configuration
+from longshore.config.registry import register
+from longshore.config.setup import enable
 from longshore.engine import Engine
-from longshore.engine.explanation import Explanation, explain
-from longshore.framework.configuration import default_configuration
-from longshore.framework.registry import register
-from longshore.framework.setup import enable
+from longshore.engine.answers.explanation import Explanation, explain
+from longshore.serve.extender.agent_choice import choose, known_agents
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 AGENTS = {name: point.value for name, point in known_agents().items()}

@@ -17,15 +17,15 @@ from tests.deploy.extenders import ACCOUNT, FOLDER, SCHEDULER, Manifest, running
 from tests.pages import ROOT, Page, Session
 
 from longshore.agents import annotations
-from longshore.agents.choosing import choose, verbs
 from longshore.agents.load import REASON_NO_MEASUREMENTS, Missing
 from longshore.api import parse_duration
 from longshore.cli.extender import command as extender_command
+from longshore.config import load_measurements
+from longshore.config.measurements import MeasurementSettings, ProviderName
+from longshore.config.setup import set_up
 from longshore.dev.build import build
 from longshore.engine import Engine
-from longshore.framework.configuration import load_measurements
-from longshore.framework.configuration.measurements import MeasurementSettings, ProviderName
-from longshore.framework.setup import set_up
+from longshore.serve.extender.agent_choice import choose, verbs
 
 # Ages, addresses and times.
 PAGE = Page(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from longshore.config.registry import load_plugins
 from longshore.dev.build import build
-from longshore.framework.registry import load_plugins
 from longshore.sim import schedule
 from longshore.testing import node, pod
 
@@ -59,8 +59,8 @@ def test_commands_print_what_is_shown(folder: Path, containing: str) -> None:
         assert line.startswith("$ ") or line.rstrip() in printed, f"{line!r} is not in:\n{printed}"
 
 
-def test_the_vectorised_plugins_do_what_they_say(folder: Path) -> None:
-    plugins = load_plugins(["vectorised.py"])
+def test_the_vectorized_plugins_do_what_they_say(folder: Path) -> None:
+    plugins = load_plugins(["vectorized.py"])
     placed = schedule(
         nodes=[node("a").allocatable(cpu="4"), node("b").allocatable(cpu="4").labels(disk="ssd")],
         pods=[*(pod(name).requests(cpu="2") for name in ("x", "y", "z", "w")), pod("v").priority(-1)],

@@ -13,7 +13,7 @@ from tests.pages import ROOT, Page, Session
 from longshore.api import ScheduleTrigger
 from longshore.cli.planner import command as planner_command
 from longshore.cli.run import command as run_command
-from longshore.engine.telling import REASON_UNSCHEDULABLE
+from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.podset import texts
 from longshore.podset.arguments import PodSetPlannerArgs
 

@@ -9,7 +9,7 @@ import yaml
 from tests.pages import ROOT, Page, Session
 
 from longshore.cli.static import command as static_command
-from longshore.serve.bindcounts import BindCounts
+from longshore.serve.metrics.bind_counts import BindCounts
 
 # Dates, times, ages, addresses, the port.
 PAGE = Page(

@@ -4,14 +4,14 @@ from typing import Any
 
 import msgspec
 
-from longshore.agents.reward import Reward
+from longshore.agents.reward.plugin import Reward
 from longshore.api import Pod
 from longshore.cluster import PodInfo
+from longshore.config import Configuration, LongshoreSettings, default_configuration
+from longshore.config.registry import register
+from longshore.config.setup import enable
 from longshore.engine import Engine
 from longshore.framework import CycleState
-from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
-from longshore.framework.registry import register
-from longshore.framework.setup import enable
 from longshore.testing import PodBuilder, pod
 
 EPOCH = 1_785_578_400.0

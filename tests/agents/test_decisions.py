@@ -13,8 +13,8 @@ from longshore.agents.load import REASON_NO_MEASUREMENTS
 from longshore.agents.pigeon import PigeonHoling
 from longshore.agents.safe import REASON_RISK, SafeBalance, SafeOverload
 from longshore.api.meta import ApiObject
+from longshore.config.registry import register
 from longshore.engine import Engine
-from longshore.framework.registry import register
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 GIB = 2**30

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from longshore.agents.choosing import known_agents
+from longshore.serve.extender.agent_choice import known_agents
 
 MODULES = [point.value for point in known_agents().values()]
 

@@ -11,7 +11,7 @@ from tests.plugins.asking import cluster_of
 
 from longshore.agents import pigeon
 from longshore.agents.annotations import ALLOCATED_AT
-from longshore.agents.demandhistory import DemandHistory
+from longshore.agents.demand_history import DemandHistory
 from longshore.agents.objectives import Model, adaptive_bin_packing, consolidate, load_balance
 from longshore.agents.pigeon import PigeonHoling
 from longshore.cluster import ClusterState, PodInfo
@@ -346,7 +346,7 @@ def written(tmp_path: Path, text: str) -> str:
         ("", [10, 5, 1]),
     ],
 )
-def test_the_file_says_what_to_optimise(tmp_path: Path, text: str, expected: list[int]) -> None:
+def test_the_file_says_what_to_optimize(tmp_path: Path, text: str, expected: list[int]) -> None:
     cluster = cluster_p()
     agent = made(PigeonHoling, cluster, configFile=written(tmp_path, text))
     assert tens(agent, asking([500, 1024]), cluster) == expected

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.agents.learning import EPOCH, agent, configuration, learning, scores, typed
-from tests.agents.test_outcomes import at, container, ended, up
+from tests.agents.test_reward_outcomes import at, container, ended, up
 
-from longshore.agents.reward import Reward
-from longshore.agents.rewarding import BETWEEN_WRITES
+from longshore.agents.reward.learning import BETWEEN_WRITES
+from longshore.agents.reward.plugin import Reward
 from longshore.api import Change, ObjectMeta
-from longshore.api.configmap import ConfigMap
-from longshore.api.podrun import PodRun, PodRunSpec, PodRunStatus
+from longshore.api.config_map import ConfigMap
+from longshore.api.pod_run import PodRun, PodRunSpec, PodRunStatus
 from longshore.cluster import ClusterState, PodInfo
+from longshore.config.registry import register
 from longshore.engine import Answered, Bind, Done, Engine, Failed, Gone, Outcome, Request, Succeeded
 from longshore.errors import UserError
 from longshore.framework import CycleState
 from longshore.framework.effects import CreateObject, GetObject, PatchObject
-from longshore.framework.registry import register
 from longshore.sim import Simulation
 from longshore.testing import node, pod
 

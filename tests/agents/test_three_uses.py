@@ -12,14 +12,14 @@ import pytest
 from tests.serve.extenders import about_names, about_nodes, by_host, make
 
 from longshore.agents.annotations import read_load
-from longshore.agents.choosing import choose, known_agents, verbs
 from longshore.api import Change, Node, Pod
+from longshore.config.setup import set_up
 from longshore.engine import Bind, Done, Engine, Request
 from longshore.framework.effects import GetObject, Gone, Succeeded
-from longshore.framework.setup import set_up
-from longshore.live.measuring import settings_for
+from longshore.measure.providers import settings_for
+from longshore.serve.extender.agent_choice import choose, known_agents, verbs
 from longshore.sim import schedule
-from longshore.sim.podruns import as_watched
+from longshore.sim.pod_runs import as_watched
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 GIB = 2**30

@@ -18,11 +18,11 @@ from click.testing import CliRunner
 from tests.deploy.extenders import Manifest
 from tests.deploy.test_extenders import generic, manifest
 
-from longshore.agents import choosing
 from longshore.cli.agent import command
 from longshore.cluster import ClusterState, PodInfo
+from longshore.config.registry import load_plugins
 from longshore.framework import CycleState
-from longshore.framework.registry import load_plugins
+from longshore.serve.extender import agent_choice
 from longshore.sim import schedule
 from longshore.testing import node, pod
 
@@ -234,7 +234,7 @@ def test_list_shows_every_agent_with_its_verbs() -> None:
 def test_list_goes_on_after_an_agent_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "longshore.agents.no_such_module", "longshore.agents")
     whole = EntryPoint("foo", "longshore.agents.foo", "longshore.agents")
-    monkeypatch.setattr(choosing, "entry_points", lambda **_: EntryPoints([broken, whole]))
+    monkeypatch.setattr(agent_choice, "entry_points", lambda **_: EntryPoints([broken, whole]))
     done = CliRunner().invoke(command, ["list"])
     assert done.exit_code == 0
     assert "Foo" in done.stdout

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.live.nodeload import GIB, history, node_name, steady
+from tests.measure.nodeload import GIB, history, node_name, steady
 
-from longshore.cli.annotatetext import progress, show_text
+from longshore.cli.annotate_text import progress, show_text
 from longshore.dev import ControlPlane
 from longshore.dev.prometheus import MonitoredNodes
-from longshore.live.annotating import Annotated, Pass
+from longshore.measure.annotation_writer import Annotated, Pass
 
 Done = subprocess.CompletedProcess[str]
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from longshore.api import ObjectMeta, SchedulePlan, ScheduleTrigger
-from longshore.api.podset import (
+from longshore.api.pod_set import (
     POD_SET_LABEL,
     SCHEDULE,
     PlanEntry,
@@ -21,8 +21,8 @@ from longshore.api.podset import (
     UnplacedPod,
     plan_name,
 )
-from longshore.live.snapshot import Snapshot
-from longshore.live.snapshotfile import read, save
+from longshore.ask.snapshot import Snapshot
+from longshore.ask.snapshot_file import read, save
 from longshore.testing import PodBuilder, node, pdb, pod
 
 ZONE = "topology.kubernetes.io/zone"

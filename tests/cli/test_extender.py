@@ -175,7 +175,7 @@ def test_a_broken_agent_is_told_with_its_line_and_the_others_are_served(tmp_path
 
 def test_only_the_chosen_agents_are_imported() -> None:
     code = (
-        "import sys; from longshore.agents.choosing import choose; choose(['congestion']); "
+        "import sys; from longshore.serve.extender.agent_choice import choose; choose(['congestion']); "
         "print([m for m in sys.modules if m.startswith('longshore.agents.')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

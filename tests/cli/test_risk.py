@@ -16,15 +16,15 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from tests.live.nodeload import history, steady
+from tests.measure.nodeload import history, steady
 
 from longshore.agents.safe import SafeOverloadArgs
 from longshore.api import Node
-from longshore.cli.riskplot import draw_plot
-from longshore.cli.risktext import draw, percent
+from longshore.ask.risks import Risks, demand, risks
+from longshore.cli.risk_plot import draw_plot
+from longshore.cli.risk_text import draw, percent
 from longshore.dev import ControlPlane
 from longshore.dev.prometheus import MonitoredNodes
-from longshore.live.risks import Risks, demand, risks
 from longshore.testing import node
 
 Done = subprocess.CompletedProcess[str]

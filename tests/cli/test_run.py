@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.framework.configurations import configuration
+from tests.config.configurations import configuration
 
 from longshore.cli.run import _overruled
+from longshore.config import Configuration
 from longshore.errors import UserError
-from longshore.framework.configuration import Configuration
 
 FILE = """
     leaderElection: {leaderElect: false, resourceName: ours}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from longshore.cli.bars import Bars
-from longshore.cli.triggertext import fires_at
+from longshore.cli.trigger_text import fires_at
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

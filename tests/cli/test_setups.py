@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from longshore.cli.setups import set_up
+from longshore.config import ProfileConfiguration
+from longshore.config.setup import Setup
 from longshore.engine import Engine
-from longshore.framework.configuration import ProfileConfiguration
-from longshore.framework.setup import Setup
 from longshore.podset.profile import holds_sets, missing_points
 
 SETS = "podset-planner-scheduler"

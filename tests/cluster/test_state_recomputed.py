@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from longshore.api import LabelSelector, Namespace, Node, Pod
 from longshore.cluster import ClusterState, PodInfo, PodSelector, Term
-from longshore.cluster.census import Tally
+from longshore.cluster.pod_counts import Tally
 from longshore.testing import PodBuilder, namespace, pod
 from longshore.testing.strategies import (
     HOSTNAME,
@@ -103,14 +103,14 @@ def steps(draw: st.DrawFn) -> Step:
         truth.nominated.pop(some.metadata.uid, None)
 
     def label_namespace(state: ClusterState, truth: Truth) -> None:
-        labelled = namespace("default", team=name)
-        state.put(Namespace, truth.namespace, labelled)
-        truth.namespace = labelled
+        labeled = namespace("default", team=name)
+        state.put(Namespace, truth.namespace, labeled)
+        truth.namespace = labeled
 
     def label_namespace_as_selected(state: ClusterState, truth: Truth) -> None:
-        labelled = namespace("default", team="a")
-        state.put(Namespace, truth.namespace, labelled)
-        truth.namespace = labelled
+        labeled = namespace("default", team="a")
+        state.put(Namespace, truth.namespace, labeled)
+        truth.namespace = labeled
 
     def ask(state: ClusterState, _: Truth) -> None:
         """What is asked for once is kept in step from then on."""

@@ -20,7 +20,7 @@ from tests.compare.twin import Twin
 from longshore.api import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from longshore.api.meta import ApiObject
 from longshore.dev import ControlPlane
-from longshore.engine.explanation import Explanation
+from longshore.engine.answers.explanation import Explanation
 from longshore.testing import namespace, pod
 
 T = TypeVar("T")

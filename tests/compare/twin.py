@@ -7,9 +7,9 @@ from tests.compare.api import KINDS, Api, Document
 
 from longshore.api import Change, Pod
 from longshore.cluster import PodInfo
+from longshore.config.setup import set_up
 from longshore.engine import Engine
-from longshore.engine.explanation import Explanation, explain
-from longshore.framework.setup import set_up
+from longshore.engine.answers.explanation import Explanation, explain
 
 
 class Twin:

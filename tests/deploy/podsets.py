@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from longshore.api import Condition, SchedulePlanStatus, ScheduleTriggerStatus, UnplacedPod
-from longshore.api.podset import API_VERSION, MAX_UNPLACED
+from longshore.api.pod_set import API_VERSION, MAX_UNPLACED
 from longshore.dev import ControlPlane, KubectlError
 from longshore.kube.client import Client
 from longshore.kube.config import load

@@ -32,7 +32,7 @@ from longshore.api import (
     UnplacedPod,
     parse_duration,
 )
-from longshore.api.podset import API_VERSION, BALANCE, MAX_BUDGET, PACK, PLANNING, SCHEDULE
+from longshore.api.pod_set import API_VERSION, BALANCE, MAX_BUDGET, PACK, PLANNING, SCHEDULE
 from longshore.dev import ControlPlane
 from longshore.kube.errors import ApiError
 from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource

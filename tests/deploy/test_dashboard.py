@@ -18,8 +18,9 @@ from tests.podset.stage import podset_engine
 from longshore.cluster import ClusterState
 from longshore.dev.prometheus import MonitoredNodes
 from longshore.live.vitals import Mirror
-from longshore.serve import Metrics, extendermetrics, registry_of
-from longshore.serve.extendermetrics import Traffic
+from longshore.serve import Metrics, registry_of
+from longshore.serve.extender import metrics
+from longshore.serve.extender.metrics import Traffic
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana-dashboard.json"
 DASHBOARD = json.loads(FILE.read_text())
@@ -47,7 +48,7 @@ def queries() -> list[str]:
 def families() -> Iterator[Metric]:
     """All that `longshore run` and `longshore extender` serve."""
     yield from registry_of(Metrics(podset_engine()), Process()).collect()
-    yield from extendermetrics.registry_of(Traffic(), ClusterState()).collect()
+    yield from metrics.registry_of(Traffic(), ClusterState()).collect()
 
 
 @cache

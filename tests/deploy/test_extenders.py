@@ -23,12 +23,12 @@ from tests.deploy.extenders import (
 from tests.deploy.makefile import make
 from tests.live.pods import events, eventually, pods
 
-from longshore.agents.choosing import choose
-from longshore.agents.rewardargs import RewardArgs
+from longshore.agents.reward.arguments import RewardArgs
 from longshore.cli import _longshore
 from longshore.dev import ControlPlane
 from longshore.dev.build import KUBERNETES_VERSION, build
 from longshore.framework.profile import points_of
+from longshore.serve.extender.agent_choice import choose
 
 NAMES = {"congestion", "foo", "pigeon", "safe", "safe.congestion", "safe.pigeon"}
 GIB = 2**30

@@ -20,12 +20,12 @@ from tests.live.pods import create, eventually, manifest, wait_until_running
 from tests.live.podsets import member, trigger
 from tests.test_package import run, uv
 
-from longshore.agents.rewardargs import RewardArgs
-from longshore.api.planner import PlanRequest
+from longshore.agents.reward.arguments import RewardArgs
+from longshore.api.plan_request import PlanRequest
+from longshore.config.setup import set_up
 from longshore.dev import ControlPlane, KubectlError
 from longshore.dev.fixtures import OwnCluster
-from longshore.framework.setup import set_up
-from longshore.live.plannercalls import PlannerCalls
+from longshore.live.planner_calls import PlannerCalls
 from longshore.pin.labels import pin_key
 from longshore.podset.profile import podset_profile
 
@@ -186,7 +186,7 @@ def schedules(plane: ControlPlane, namespace: str) -> None:
     wait_until_running(plane, namespace, 2, within=60)
 
 
-def schedules_where_nodes_are_labelled(plane: ControlPlane, namespace: str) -> None:
+def schedules_where_nodes_are_labeled(plane: ControlPlane, namespace: str) -> None:
     create(plane, namespace, manifest("web", scheduler="rfcustom"))
     plane.kubectl("label", "node", "node-1", f"{pin_key('rfcustom', namespace, 'web')}=")
     wait_until_running(plane, namespace, 1, within=60)
@@ -218,7 +218,7 @@ def annotates(plane: ControlPlane, namespace: str) -> None:
 
 WORK: dict[str, Callable[[ControlPlane, str], None]] = {
     "longshore": schedules,
-    "longshore-static": schedules_where_nodes_are_labelled,
+    "longshore-static": schedules_where_nodes_are_labeled,
     "longshore-controller": fires,
     "podset-planner": plans,
     "longshore-annotator": annotates,

@@ -13,10 +13,10 @@ import yaml
 from tests.deploy.podsets import install
 from tests.live.pods import create, events, eventually, manifest, placed
 from tests.live.podsets import member, trigger
-from tests.live.test_preemption import PRIORITIES, prioritised
+from tests.live.test_preemption import PRIORITIES, prioritized
 from tests.live.test_volumes import claim, selected, storage_class, using, volume
 
-from longshore.api.podset import plan_name
+from longshore.api.pod_set import plan_name
 from longshore.dev import ControlPlane
 
 pytestmark = pytest.mark.control_plane
@@ -125,9 +125,9 @@ def test_every_right_is_made_use_of(plane: ControlPlane, port: int) -> None:
 
 def places_pods_and_makes_room(plane: ControlPlane) -> None:
     """Until a pod that is too large has been told so twice: the second time its event is counted up."""
-    create(plane, "default", manifest("huge", cpu="99"), *(prioritised(f"low-{n}", cpu="7") for n in (0, 1)))
+    create(plane, "default", manifest("huge", cpu="99"), *(prioritized(f"low-{n}", cpu="7") for n in (0, 1)))
     eventually(lambda: len(placed(plane, "default")) == 2)
-    create(plane, "default", prioritised("high", cpu="7", priority="high"))
+    create(plane, "default", prioritized("high", cpu="7", priority="high"))
     eventually(lambda: "default/high" in placed(plane, "default"))
     assert len(placed(plane, "default")) == 2
     plane.kubectl("delete", "pod", "high", "--now")

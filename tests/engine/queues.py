@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from longshore.api import Pod
-from longshore.engine.queue import Entry, Queue
+from longshore.engine.queue.scheduling_queue import Entry, Queue
 from longshore.framework import Action, ClusterEvent, Resource, Status, WakeOn
 from longshore.testing import node, pod
 

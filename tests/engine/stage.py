@@ -6,15 +6,15 @@ from typing import Any
 import msgspec
 
 from longshore.api import Pod, PodCondition
-from longshore.engine import Engine
-from longshore.framework import Handle
-from longshore.framework.configuration import (
+from longshore.config import (
     Configuration,
     EnabledPlugin,
     LongshoreSettings,
     ProfileConfiguration,
     default_configuration,
 )
+from longshore.engine import Engine
+from longshore.framework import Handle
 from longshore.framework.profile import POINTS, TieBreak, points_of
 from longshore.plugins import Factory
 from longshore.sim import Simulation

@@ -8,7 +8,7 @@ import numpy as np
 from longshore.api import Node
 from longshore.cluster import ClusterState, Nodes, PodInfo
 from longshore.cluster.arrays import Bools, Ints
-from longshore.engine.decision import Chooser, Placement, Unplaced
+from longshore.engine.decision.chooser import Chooser, Placement, Unplaced
 from longshore.framework import Code, CycleState, Plugin, Rejection, Status
 from longshore.framework.profile import Profile, TieBreak
 from longshore.testing import node, pod

@@ -1,7 +1,7 @@
 """Errands of controllers: what they wait for, and that others have their turn meanwhile."""
 
-from longshore.api.planner import PlanRequest
-from longshore.engine.errands import Errands
+from longshore.api.plan_request import PlanRequest
+from longshore.engine.cycle.errands import Errands
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
     Answered,

@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from longshore.api import Change
 from longshore.cluster import PodInfo
+from longshore.config import Extender, LongshoreSettings, default_configuration
 from longshore.engine import Engine
-from longshore.engine.decision import Placement
-from longshore.framework.configuration import Extender, LongshoreSettings, default_configuration
+from longshore.engine.decision.chooser import Placement
 from longshore.framework.profile import TieBreak
 from longshore.testing import PodBuilder, node, pod
 

@@ -6,7 +6,7 @@ from tests.engine.stage import Stage, room
 
 from longshore.api import PersistentVolume, Pod
 from longshore.cluster import ClusterState, PodInfo
-from longshore.engine.explanation import explain
+from longshore.engine.answers.explanation import explain
 from longshore.framework import CycleState, Forced, Handle, Status
 from longshore.testing import pod, pv, pvc, storage_class
 

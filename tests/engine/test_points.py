@@ -243,7 +243,7 @@ def test_weights_decide_between_plugins(weights: dict[str, int], chosen: str) ->
     assert stage.node_of("a") == chosen
 
 
-class SizeVectorised:
+class SizeVectorized:
     """Will not have the node called `small`, and prefers the one with the most allocatable cpu."""
 
     name = "Size"
@@ -273,8 +273,8 @@ def scoped(plugin: type, scope: Scope) -> Any:
 
 EITHER_FORM = pytest.mark.parametrize(
     "plugin",
-    [SizeVectorised(), scoped(SizeVectorised, Scope.NODE), SizePlain(), scoped(SizePlain, Scope.NODE)],
-    ids=["vectorised", "vectorised, by node", "plain", "plain, by node"],
+    [SizeVectorized(), scoped(SizeVectorized, Scope.NODE), SizePlain(), scoped(SizePlain, Scope.NODE)],
+    ids=["vectorized", "vectorized, by node", "plain", "plain, by node"],
 )
 
 
@@ -296,7 +296,7 @@ def test_a_plugin_of_either_form_gives_the_same_reason(plugin: Any) -> None:
     assert stage.message("a") == "0/1 nodes are available: 1 node(s) were small."
 
 
-def test_a_plain_filter_is_asked_only_about_nodes_that_vectorised_ones_left() -> None:
+def test_a_plain_filter_is_asked_only_about_nodes_that_vectorized_ones_left() -> None:
     asked: list[str] = []
 
     class Asked:
@@ -306,7 +306,7 @@ def test_a_plain_filter_is_asked_only_about_nodes_that_vectorised_ones_left() ->
             asked.append(node.name)
 
     # The plain one comes first in the profile.
-    stage = Stage(Asked(), SizeVectorised())
+    stage = Stage(Asked(), SizeVectorized())
     stage.create(room("small"), room("large"), A)
     stage.run()
     assert asked == ["large"]
@@ -319,7 +319,7 @@ def test_a_node_is_counted_for_the_first_plugin_of_the_profile_though_a_plain_on
         def filter_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> str:
             return "node(s) were not asked nicely"
 
-    stage = Stage(Plain(), SizeVectorised())
+    stage = Stage(Plain(), SizeVectorized())
     stage.create(room("small"), A)
     stage.run()
     assert stage.message("a") == "0/1 nodes are available: 1 node(s) were not asked nicely."

@@ -127,7 +127,7 @@ MISBEHAVING = {
     "local score raises": of("score", raises, usual=0, scope=Scope.NODE),
     "local score answers too many": of("score", arrays(3), usual=0, scope=Scope.NODE),
     "local score is too high": of("score", lambda: np.array([0, 101]), usual=0, scope=Scope.NODE),
-    "local score to be normalised answers too many": of(
+    "local score to be normalized answers too many": of(
         "score", arrays(3), usual=0, scope=Scope.NODE, normalize=as_they_are
     ),
     "score_node raises": of("score_node", raises, usual=0),

@@ -8,7 +8,7 @@ from tests.engine.stage import Stage, room
 
 from longshore.api import Change
 from longshore.cluster import Nodes, OneNode, PodInfo
-from longshore.engine.explanation import explain
+from longshore.engine.answers.explanation import explain
 from longshore.framework import Action, CycleState, Rejection, Resource, Status, WakeOn
 from longshore.testing import pod
 

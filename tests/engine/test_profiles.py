@@ -10,7 +10,7 @@ from longshore.api import Change
 from longshore.cluster import Nodes, PodInfo
 from longshore.cluster.arrays import Ints
 from longshore.engine import Bind, Done, Engine, Succeeded
-from longshore.engine.ties import heap_pick
+from longshore.engine.decision.ties import heap_pick
 from longshore.framework import CycleState
 from longshore.framework.profile import TieBreak
 from longshore.testing import node, pod

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.engine.queues import ANYTHING, NODE_ADDED, NODE_LABELLED, POD_ADDED, POD_GONE, Scene
 
 from longshore.api import Pod
-from longshore.engine.queue import Entry, Place
+from longshore.engine.queue.scheduling_queue import Entry, Place
 from longshore.framework import ClusterEvent
 from longshore.testing import PodBuilder, pod
 

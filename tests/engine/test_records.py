@@ -4,13 +4,13 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from msgspec.structs import replace
 from tests.engine.stage import room
-from tests.engine.test_extenders import RANK, scripted
+from tests.engine.test_webhooks import RANK, scripted
 
 from longshore.api import Change, Node, Pod
 from longshore.cluster import PodInfo
 from longshore.engine import Bind, Done, Engine, Failed, Succeeded
-from longshore.engine.explanation import Explanation, explain
-from longshore.engine.records import Decision, Records, Refused
+from longshore.engine.answers.explanation import Explanation, explain
+from longshore.engine.answers.records import Decision, Records, Refused
 from longshore.sim import Simulation
 from longshore.testing import PodBuilder, pod
 from longshore.testing.strategies import choosy_pods, varied_nodes

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from longshore.api import Pod
+from longshore.config.setup import set_up
 from longshore.engine import Engine
-from longshore.framework.setup import set_up
 from longshore.pin.profile import StaticOptions, static_configuration, static_plugins
 from longshore.sim import Faults, Simulation
 from longshore.testing import node, pod
@@ -96,13 +96,13 @@ def test_03_a_gang_that_is_never_complete_gives_its_room_back() -> None:
     assert any("rejected due to timeout after waiting 1m0s at plugin Gang" in note for note in notes)
 
 
-def test_04_a_licence_is_given_back_by_a_failed_bind_and_by_a_pod_that_is_gone() -> None:
+def test_04_a_license_is_given_back_by_a_failed_bind_and_by_a_pod_that_is_gone() -> None:
     world = simulation("04-reserve", "scheduler.yaml", Faults(failed=1.0, until=0.5))
-    world.create(node("n1").allocatable(cpu="4"), pod("a").labels(licence="yes"))
-    world.create(pod("b").labels(licence="yes"), at=5.0)
+    world.create(node("n1").allocatable(cpu="4"), pod("a").labels(license="yes"))
+    world.create(pod("b").labels(license="yes"), at=5.0)
     world.run(until=10.0)
     assert world.bindings == {"default/a": "n1"}
-    assert message(world, "b") == "0/1 nodes are available: 1 no licence is left."
+    assert message(world, "b") == "0/1 nodes are available: 1 no license is left."
     world.delete(pod("a"), at=11.0)
     world.run(until=30.0)
     assert world.bindings["default/b"] == "n1"
@@ -146,4 +146,4 @@ def test_06_each_pod_of_the_stateful_set_waits_for_the_label_of_the_readme() -> 
     world.create(*pods)
     world.run(until=10.0)
     assert world.bindings == {"default/web-0": worker}
-    assert "no node is labelled rf.scheduler.test.default/web-1" in message(world, "web-1")
+    assert "no node is labeled rf.scheduler.test.default/web-1" in message(world, "web-1")

@@ -68,8 +68,8 @@ def test_scores_out_of_range_are_brought_into_it_on_demand() -> None:
     }
 
 
-def test_a_vectorised_filter_answers_for_all_nodes() -> None:
-    @filter_plugin(vectorised=True, scope=Scope.PODS)
+def test_a_vectorized_filter_answers_for_all_nodes() -> None:
+    @filter_plugin(vectorized=True, scope=Scope.PODS)
     def keeps_a_core(pod: PodInfo, nodes: Nodes) -> list[Rejection]:
         return [Rejection("node(s) had less than a core", nodes.free("cpu") < 1000)]
 
@@ -79,8 +79,8 @@ def test_a_vectorised_filter_answers_for_all_nodes() -> None:
     assert sorted(placed.values()) == ["a", "b", "b", "b"]
 
 
-def test_a_vectorised_score_answers_for_all_nodes() -> None:
-    @score_plugin(vectorised=True, weight=100)
+def test_a_vectorized_score_answers_for_all_nodes() -> None:
+    @score_plugin(vectorized=True, weight=100)
     def largest(pod: PodInfo, nodes: Nodes) -> Ints:
         amounts = np.asarray(nodes.allocatable[CPU])
         return np.where(amounts == amounts.max(), MAX_SCORE, 0)
@@ -104,7 +104,7 @@ def test_a_function_of_other_arguments_is_refused_at_once() -> None:
 
 
 def test_a_plain_function_cannot_promise_a_scope() -> None:
-    with pytest.raises(TypeError, match="a scope is for a vectorised function"):
+    with pytest.raises(TypeError, match="a scope is for a vectorized function"):
 
         @score_plugin(scope=Scope.NODE)
         def plain(pod: PodInfo, node: OneNode) -> int:

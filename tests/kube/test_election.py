@@ -93,7 +93,7 @@ class TestCandidate:
         assert election.next(0.1) == Wait(PERIOD)
         assert after(election, seen=held("other", version="2"), now=PERIOD) == Wait(2 * PERIOD)
 
-    def test_lost_answer_to_its_write_is_recognised(self, election: Election) -> None:
+    def test_lost_answer_to_its_write_is_recognized(self, election: Election) -> None:
         after(election, seen=held("", transitions=7), now=0.0)
         election.failed(sent=0.0, now=3.0)
         step = after(election, seen=held("me", version="2", transitions=8), now=3.0)

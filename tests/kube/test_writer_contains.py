@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from longshore.api.podset import SchedulePlanStatus, UnplacedPod
+from longshore.api.pod_set import SchedulePlanStatus, UnplacedPod
 from longshore.kube.writer import contains
 
 FOUND = {
@@ -42,7 +42,7 @@ def test_what_was_sent_is_not_there(sent: object) -> None:
     assert not contains(FOUND, sent)
 
 
-def test_a_status_made_of_structs_is_recognised_as_it_comes_back() -> None:
+def test_a_status_made_of_structs_is_recognized_as_it_comes_back() -> None:
     status = SchedulePlanStatus(planned=2, unplaced=(UnplacedPod("x", "full"),))
     sent = {"status": msgspec.to_builtins(status)}
     assert contains(msgspec.json.decode(msgspec.json.encode(sent)), sent)

@@ -194,7 +194,7 @@ async def test_create_when_another_object_has_the_name(proxy: Proxy, namespace: 
     assert refused.value.status == 409
 
 
-async def test_lost_answer_that_cannot_be_recognised_is_raised(proxy: Proxy, namespace: str) -> None:
+async def test_lost_answer_that_cannot_be_recognized_is_raised(proxy: Proxy, namespace: str) -> None:
     async with writing(proxy) as writer:
         body = pod_body("web", {})
         body["metadata"] = {"generateName": "web-"}

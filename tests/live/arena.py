@@ -9,10 +9,10 @@ import yaml
 from tests.live.planners import Context, Planner
 from tests.live.podsets import World, planner_service
 
-from longshore.api.podset import SCHEDULER_NAME
+from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.dev.ports import Port
-from longshore.kube._pb import planner_pb2 as pb
+from longshore.podset._pb import planner_pb2 as pb
 
 CALL_SECONDS = 2.0
 Nodes = Callable[[pb.SchedulePlanRequest], Mapping[str, str]]

@@ -17,7 +17,7 @@ from tests.deploy.podsets import install as install_kinds
 from tests.live.pods import manifest
 
 from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, plan_name
-from longshore.api.podset import PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULE, SCHEDULER_NAME
+from longshore.api.pod_set import PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULE, SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.kube import Client, load
 from longshore.kube.errors import ApiError

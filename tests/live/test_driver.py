@@ -16,7 +16,7 @@ from longshore.framework.effects import CallExtender
 from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
 from longshore.live import Driver
 from longshore.live.effects import Performer
-from longshore.live.extender import ExtenderCalls
+from longshore.live.webhook_calls import ExtenderCalls
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ from longshore.engine import (
 from longshore.kube import EventRecorder, Pool, Writer, load
 from longshore.kube.pool import Answer
 from longshore.live.effects import Performer
-from longshore.live.extender import ExtenderCalls
+from longshore.live.webhook_calls import ExtenderCalls
 
 REFUSED = PodCondition(
     type="PodScheduled", status="False", reason="Unschedulable", message="no", observed_generation=1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.live.nodeload import GIB, TOTAL, Load, history, node_name, steady
 from tests.live.stock import Extender, World, loaded
+from tests.measure.nodeload import GIB, TOTAL, Load, history, node_name, steady
 from tests.serve.extenders import about_names
 
 from longshore.agents.load import REASON_NO_MEASUREMENTS, Missing

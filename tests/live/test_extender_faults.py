@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.live.stock import Extender, World, among, entry, eventually, free_port, loaded
 
-from longshore.serve.extender import NO_BIND
+from longshore.serve.extender.routes import NO_BIND
 from longshore.testing import node
 
 pytestmark = pytest.mark.control_plane

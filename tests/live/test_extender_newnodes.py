@@ -8,7 +8,7 @@ import pytest
 from tests.live.stock import Extender, World, among, loaded
 from tests.serve.extenders import about_names
 
-from longshore.serve.refusals import UNKNOWN_NODE
+from longshore.serve.extender.refusals import UNKNOWN_NODE
 from longshore.testing import pod
 
 pytestmark = pytest.mark.control_plane

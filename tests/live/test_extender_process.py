@@ -14,7 +14,7 @@ import pytest
 from tests.live.stock import Extender, World, among, entry, free_port, loaded
 from tests.serve.extenders import about_names, post, request
 
-from longshore.serve.refusals import UNKNOWN_NODE
+from longshore.serve.extender.refusals import UNKNOWN_NODE
 from longshore.testing import PodBuilder, pod
 
 pytestmark = pytest.mark.control_plane

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.live.nodeload import GIB, history, node_name, steady
 from tests.live.stock import World, among, entry, free_port, loaded, policy
+from tests.measure.nodeload import GIB, history, node_name, steady
 
 from longshore.agents.load import REASON_NO_MEASUREMENTS, Missing
 from longshore.agents.safe import REASON_RISK

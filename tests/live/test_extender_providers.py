@@ -10,12 +10,12 @@ import pytest
 import yaml
 from aiohttp import web
 from tests.live.stock import MANIFEST, World, among, eventually, loaded
-from tests.live.test_loadwatcher import metric
-from tests.live.weblistener import listening
+from tests.measure.test_load_watcher import metric
+from tests.measure.weblistener import listening
 from tests.serve.extenders import about_names
 
 from longshore.agents.safe import REASON_RISK
-from longshore.live.metricsserver import PATH
+from longshore.measure.metrics_server import PATH
 from longshore.testing import PodBuilder
 
 pytestmark = pytest.mark.control_plane

@@ -9,14 +9,14 @@ import pytest
 
 from longshore.api import Node
 from longshore.cluster import CPU
+from longshore.config import MeasurementSettings
 from longshore.engine import Engine
-from longshore.framework.configuration import MeasurementSettings
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS
 from longshore.live.driver import Driver
-from longshore.live.extenderhost import ExtenderHost
-from longshore.live.measuring import ProviderFailed, Values
+from longshore.live.extender_host import ExtenderHost
+from longshore.measure.providers import ProviderFailed, Values
 from longshore.testing import node, pod
 
 BUSY = (
@@ -67,7 +67,7 @@ class Held:
 @pytest.fixture(autouse=True)
 def lists(monkeypatch: pytest.MonkeyPatch) -> dict[str, Listed]:
     monkeypatch.setattr(Listed, "made", {}, raising=False)
-    for module in ("driver", "extenderhost"):
+    for module in ("driver", "extender_host"):
         monkeypatch.setattr(f"longshore.live.{module}.Reflector", Listed)
     return Listed.made
 
@@ -75,7 +75,7 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> dict[str, Listed]:
 @contextmanager
 def provided(provider: Held, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     with monkeypatch.context() as patched:
-        patched.setattr("longshore.live.extenderhost.make_provider", lambda _settings, _client: provider)
+        patched.setattr("longshore.live.extender_host.make_provider", lambda _settings, _client: provider)
         yield provider
 
 

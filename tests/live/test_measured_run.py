@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.live.conftest import StartScheduler
-from tests.live.nodeload import GIB, history, steady
 from tests.live.pods import condition, create, eventually, manifest, placed, pods
+from tests.measure.nodeload import GIB, history, steady
 
 from longshore.agents.safe import REASON_RISK
 from longshore.dev import ControlPlane

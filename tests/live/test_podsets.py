@@ -20,7 +20,7 @@ from tests.live.podsets import (
 from tests.live.processes import Running
 
 from longshore.api import Pod, SchedulePlan, plan_name
-from longshore.api.podset import POD_SET_LABEL, SCHEDULER_NAME
+from longshore.api.pod_set import POD_SET_LABEL, SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
 

@@ -15,7 +15,7 @@ from tests.live.processes import Running, running
 from longshore.dev import ControlPlane
 from longshore.dev.certificates import Authority
 from longshore.dev.keys import Pair
-from longshore.kube._pb import planner_pb2 as pb
+from longshore.podset._pb import planner_pb2 as pb
 
 pytestmark = pytest.mark.control_plane
 

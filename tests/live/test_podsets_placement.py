@@ -54,11 +54,11 @@ async def filled(here: World, node: str) -> None:
     await here.create(load)
 
 
-async def unlabelled(here: World, node: str) -> None:
+async def unlabeled(here: World, node: str) -> None:
     await here.label("Node", node, "pool", None)
 
 
-@pytest.mark.parametrize("change", [deleted, cordoned, tainted, filled, unlabelled], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("change", [deleted, cordoned, tainted, filled, unlabeled], ids=lambda c: c.__name__)
 async def test_a_planned_node_that_will_not_do_any_more_is_planned_anew(here: World, change: Change) -> None:
     first = here.nodes[0]
     await here.create(trigger(), *members(2), plan(here.namespace, {"pod-0": first, "pod-1": first}))

@@ -21,9 +21,9 @@ from tests.live.podsets import (
 )
 from tests.live.processes import Running, running
 
-from longshore.api.podset import SCHEDULER_NAME
+from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.dev import ControlPlane
-from longshore.kube._pb import planner_pb2 as pb
+from longshore.podset._pb import planner_pb2 as pb
 
 pytestmark = pytest.mark.control_plane
 

@@ -16,7 +16,7 @@ from tests.live.podsets import (
 )
 from tests.live.processes import Running
 
-from longshore.api.podset import QUIET_TIME_LABEL
+from longshore.api.pod_set import QUIET_TIME_LABEL
 from longshore.dev import ControlPlane
 
 pytestmark = pytest.mark.control_plane

@@ -32,7 +32,7 @@ def cluster(own_cluster: OwnCluster, *, nodes: int = 1) -> ControlPlane:
     return plane
 
 
-def prioritised(name: str, *, cpu: str, priority: str = "", node: str = "") -> dict[str, Any]:
+def prioritized(name: str, *, cpu: str, priority: str = "", node: str = "") -> dict[str, Any]:
     pod = manifest(name, cpu=cpu)
     if priority:
         pod["spec"]["priorityClassName"] = priority
@@ -50,11 +50,11 @@ def test_the_victim_ends_in_its_own_time_and_the_room_is_kept_for_the_preemptor(
     own_cluster: OwnCluster, start_scheduler: StartScheduler
 ) -> None:
     plane = cluster(own_cluster)
-    victim = prioritised("victim", cpu="6", node="node-0")
+    victim = prioritized("victim", cpu="6", node="node-0")
     victim["spec"]["terminationGracePeriodSeconds"] = 77
-    create(plane, "default", victim, prioritised("bystander", cpu="1", node="node-0"))
+    create(plane, "default", victim, prioritized("bystander", cpu="1", node="node-0"))
     start_scheduler(plane)
-    create(plane, "default", prioritised("urgent", cpu="6", priority="high"))
+    create(plane, "default", prioritized("urgent", cpu="6", priority="high"))
     eventually(lambda: "deletionTimestamp" in pods(plane, "default")["victim"]["metadata"])
 
     now = pods(plane, "default")
@@ -68,7 +68,7 @@ def test_the_victim_ends_in_its_own_time_and_the_room_is_kept_for_the_preemptor(
     assert (told["status"], told["reason"], told["observedGeneration"]) == ("False", "Unschedulable", 1)
     assert told["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
-    create(plane, "default", prioritised("small", cpu="1"), prioritised("equal", cpu="2", priority="polite"))
+    create(plane, "default", prioritized("small", cpu="1"), prioritized("equal", cpu="2", priority="polite"))
     eventually(lambda: all(condition(pods(plane, "default")[name]) for name in ("small", "equal")))
     assert placed(plane, "default") == {"default/victim": "node-0", "default/bystander": "node-0"}
 
@@ -87,9 +87,9 @@ def test_the_victim_ends_in_its_own_time_and_the_room_is_kept_for_the_preemptor(
 
 def test_a_pod_that_never_preempts_waits(own_cluster: OwnCluster, start_scheduler: StartScheduler) -> None:
     plane = cluster(own_cluster)
-    create(plane, "default", prioritised("lesser", cpu="6", node="node-0"))
+    create(plane, "default", prioritized("lesser", cpu="6", node="node-0"))
     start_scheduler(plane)
-    create(plane, "default", prioritised("polite", cpu="6", priority="polite"))
+    create(plane, "default", prioritized("polite", cpu="6", priority="polite"))
     eventually(lambda: bool(condition(pods(plane, "default")["polite"])))
     now = pods(plane, "default")
     assert condition(now["polite"])["message"] == (
@@ -104,11 +104,11 @@ def test_a_promise_gives_way_to_a_pod_of_higher_priority(
     own_cluster: OwnCluster, start_scheduler: StartScheduler
 ) -> None:
     plane = cluster(own_cluster)
-    create(plane, "default", prioritised("victim", cpu="6", node="node-0"))
+    create(plane, "default", prioritized("victim", cpu="6", node="node-0"))
     start_scheduler(plane)
-    create(plane, "default", prioritised("first", cpu="6", priority="high"))
+    create(plane, "default", prioritized("first", cpu="6", priority="high"))
     eventually(lambda: pods(plane, "default")["first"]["status"].get("nominatedNodeName") == "node-0")
-    create(plane, "default", prioritised("second", cpu="6", priority="higher"))
+    create(plane, "default", prioritized("second", cpu="6", priority="higher"))
     eventually(lambda: bool(condition(pods(plane, "default")["second"])))
     end(plane, "victim")
     eventually(lambda: "default/second" in placed(plane, "default"))
@@ -121,10 +121,10 @@ def test_a_restarted_scheduler_knows_that_victims_are_on_their_way_out(
 ) -> None:
     """The second one must not evict another pod for the same preemptor."""
     plane = cluster(own_cluster, nodes=2)
-    lesser = [prioritised(f"lesser-{n}", cpu="6", node=f"node-{n}") for n in range(2)]
+    lesser = [prioritized(f"lesser-{n}", cpu="6", node=f"node-{n}") for n in range(2)]
     create(plane, "default", *lesser)
     first = start_scheduler(plane)
-    create(plane, "default", prioritised("urgent", cpu="6", priority="high"))
+    create(plane, "default", prioritized("urgent", cpu="6", priority="high"))
     eventually(lambda: "nominatedNodeName" in pods(plane, "default")["urgent"]["status"])
     eventually(lambda: len(leaving(plane)) == 1)
     assert first.stop() == 0

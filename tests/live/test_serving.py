@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.live.conftest import Scheduler, StartScheduler
 from tests.live.pods import create, manifest, wait_until_running
 
-from longshore.api.podset import SCHEDULER_NAME
+from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
 

@@ -54,7 +54,7 @@ def test_a_stateful_set_follows_its_labels_whatever_their_value(
     label(control_plane, nodes[0], f"{key(namespace, 'shop-0')}=")
     create(control_plane, namespace, stateful_set("shop", replicas=2))
     eventually(lambda: node_of(control_plane, namespace, "shop-0") == nodes[0])
-    missing = f"no node is labelled {key(namespace, 'shop-1')}."
+    missing = f"no node is labeled {key(namespace, 'shop-1')}."
     assert missing in message(control_plane, namespace, "shop-1")
     eventually(lambda: bool(events(control_plane, namespace, "shop-1")))
     [told] = events(control_plane, namespace, "shop-1")
@@ -140,7 +140,7 @@ def test_the_older_label_does_not_count_if_switched_off(
     assert node_of(control_plane, namespace, "old") == ""
 
 
-# Several labelled nodes.
+# Several labeled nodes.
 
 
 def come_back(plane: ControlPlane, namespace: str, name: str) -> str:
@@ -156,7 +156,7 @@ def come_back(plane: ControlPlane, namespace: str, name: str) -> str:
     return node_of(plane, namespace, name)
 
 
-def test_of_two_labelled_nodes_it_is_always_the_same(
+def test_of_two_labeled_nodes_it_is_always_the_same(
     control_plane: ControlPlane, namespace: str, nodes: list[str], static: Static, repetitions: Repetitions
 ) -> None:
     for node in nodes[1:]:
@@ -169,7 +169,7 @@ def test_of_two_labelled_nodes_it_is_always_the_same(
     assert seen == {nodes[1]}
 
 
-def test_with_random_choice_both_labelled_nodes_occur(
+def test_with_random_choice_both_labeled_nodes_occur(
     control_plane: ControlPlane, namespace: str, nodes: list[str], other_flags: Static
 ) -> None:
     for node in nodes[:2]:

@@ -153,7 +153,7 @@ def kills(repetitions: Repetitions) -> int:
 def many(
     control_plane: ControlPlane, namespace: str, nodes: list[str], kills: int
 ) -> Iterator[dict[str, str]]:
-    """Pods and their nodes, which are labelled for them: enough that some are left at the last kill."""
+    """Pods and their nodes, which are labeled for them: enough that some are left at the last kill."""
     chosen = {f"many-{number}": nodes[number % len(nodes)] for number in range(max(200, 80 * kills))}
     for node in nodes:
         label(control_plane, node, *(f"{key(namespace, pod)}=" for pod, its in chosen.items() if its == node))

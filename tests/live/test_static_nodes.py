@@ -1,4 +1,4 @@
-"""Labelled nodes that will not do, on the real control plane: what the pod is told, and how it is cured."""
+"""Labeled nodes that will not do, on the real control plane: what the pod is told, and how it is cured."""
 
 import json
 import os
@@ -74,7 +74,7 @@ Trouble = Callable[[ControlPlane, str], AbstractContextManager[None]]
         (too_small, "1 Insufficient cpu"),
     ],
 )
-def test_a_labelled_node_that_will_not_do(
+def test_a_labeled_node_that_will_not_do(
     control_plane: ControlPlane,
     namespace: str,
     nodes: list[str],
@@ -155,7 +155,7 @@ def data_of(plane: ControlPlane, namespace: str) -> str:
     return plane.kubectl("get", "pvc", "data", "-n", namespace, "-o", "jsonpath={.spec.volumeName}")
 
 
-def test_a_claim_that_waits_for_its_pod_gets_the_volume_of_the_labelled_node(
+def test_a_claim_that_waits_for_its_pod_gets_the_volume_of_the_labeled_node(
     control_plane: ControlPlane, namespace: str, nodes: list[str], static: Static, unbound: None
 ) -> None:
     label(control_plane, nodes[1], f"{key(namespace, 'db-0')}=")

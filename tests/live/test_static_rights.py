@@ -121,7 +121,7 @@ def test_without_the_right_to_write_events_the_log_says_why_a_pod_waits(
 ) -> None:
     create(control_plane, namespace, pinned("waits"))
     told = minimal.wait_for_line(f"INFO - Pod {namespace}/waits waits: ")
-    assert f"no node is labelled {key(namespace, 'waits')}" in told
+    assert f"no node is labeled {key(namespace, 'waits')}" in told
 
 
 def test_metrics_are_on_the_port_of_the_variable(minimal: Static, port: int) -> None:

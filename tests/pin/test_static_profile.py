@@ -1,4 +1,4 @@
-"""The static scheduler in virtual time: which of the labelled nodes a pod goes to, and why to none."""
+"""The static scheduler in virtual time: which of the labeled nodes a pod goes to, and why to none."""
 
 import pytest
 from tests.engine.stage import Stage, room
@@ -35,17 +35,17 @@ class Static(Stage):
         return self.node_of(pod_.metadata.name)
 
 
-def labelled(name: str, value: str = "", *, key: str = KEY, cpu: str = "4") -> NodeBuilder:
+def labeled(name: str, value: str = "", *, key: str = KEY, cpu: str = "4") -> NodeBuilder:
     return room(name, cpu).labels(**{key: value})
 
 
 @pytest.mark.parametrize("value", ["", "x", "whatever"])
-def test_a_pod_goes_to_the_labelled_node_whatever_the_value(value: str) -> None:
-    assert Static(room("n1"), room("n3"), labelled("n2", value), WEB).node_of("web-0") == "n2"
+def test_a_pod_goes_to_the_labeled_node_whatever_the_value(value: str) -> None:
+    assert Static(room("n1"), room("n3"), labeled("n2", value), WEB).node_of("web-0") == "n2"
 
 
 def test_without_a_label_a_pod_waits_and_is_told_which_label_is_missing() -> None:
-    static = Static(room("n1"), labelled("n2"), pod("web-1").scheduler("static"))
+    static = Static(room("n1"), labeled("n2"), pod("web-1").scheduler("static"))
     missing = REASON_NOT_PINNED.format(key=pin_key("static", "default", "web-1"))
     assert static.message("web-1") == f"0/2 nodes are available: {missing}."
     assert static.condition("web-1").reason == "Unschedulable"
@@ -54,25 +54,25 @@ def test_without_a_label_a_pod_waits_and_is_told_which_label_is_missing() -> Non
 
 def test_the_label_of_another_namespace_is_not_meant() -> None:
     other = pod("web-0", namespace="other").scheduler("static")
-    static = Static(labelled("n1"), WEB, other)
+    static = Static(labeled("n1"), WEB, other)
     assert static.node_of("web-0") == "n1"
     assert static.cluster.pods["other/web-0"].spec.node_name == ""
 
 
 def test_the_label_of_another_scheduler_is_not_meant() -> None:
-    assert Static(labelled("n1", key=pin_key("test", "default", "web-0")), WEB).node_of("web-0") == ""
+    assert Static(labeled("n1", key=pin_key("test", "default", "web-0")), WEB).node_of("web-0") == ""
 
 
 def test_a_label_wakes_the_pod_at_once() -> None:
     static = Static(room("n1"), WEB)
-    static.create(labelled("n1"), at=100.0)
+    static.create(labeled("n1"), at=100.0)
     static.run(until=100.0)
     assert static.node_of("web-0") == "n1"
 
 
 def test_a_running_pod_stays_when_its_label_moves_and_goes_there_when_it_comes_back() -> None:
-    static = Static(labelled("n1"), room("n2"), WEB)
-    static.create(room("n1"), labelled("n2"))
+    static = Static(labeled("n1"), room("n2"), WEB)
+    static.create(room("n1"), labeled("n2"))
     static.run(until=10.0)
     assert static.node_of("web-0") == "n1"
     assert static.comes_back(WEB, time=1) == "n2"
@@ -82,45 +82,45 @@ def test_a_running_pod_stays_when_its_label_moves_and_goes_there_when_it_comes_b
 
 
 def test_the_older_label_counts_with_a_warning() -> None:
-    static = Static(labelled("n1", key=LEGACY), WEB)
+    static = Static(labeled("n1", key=LEGACY), WEB)
     assert static.node_of("web-0") == "n1"
     assert static.warned == [(LEGACY, "n1")]
 
 
 def test_the_older_label_does_not_count_if_switched_off() -> None:
-    static = Static(labelled("n1", key=LEGACY), WEB, legacy_labels=False)
+    static = Static(labeled("n1", key=LEGACY), WEB, legacy_labels=False)
     assert KEY in static.message("web-0")
     assert static.warned == []
 
 
 def test_the_older_label_never_wins_over_the_newer() -> None:
-    static = Static(labelled("a", "force", key=LEGACY), labelled("b", cpu="500m"), WEB)
+    static = Static(labeled("a", "force", key=LEGACY), labeled("b", cpu="500m"), WEB)
     assert static.node_of("web-0") == ""
     assert "1 Insufficient cpu" in static.message("web-0")
     assert static.warned == []
 
 
-# Several labelled nodes.
+# Several labeled nodes.
 
 
 def test_of_several_nodes_the_first_name_is_taken_and_then_always_the_last_node() -> None:
-    static = Static(labelled("b"), labelled("c"), WEB)
+    static = Static(labeled("b"), labeled("c"), WEB)
     assert static.node_of("web-0") == "b"
-    static.create(labelled("a"))
+    static.create(labeled("a"))
     assert {static.comes_back(WEB, time=time) for time in range(20)} == {"b"}
 
 
 def test_of_several_nodes_one_that_has_room_is_taken() -> None:
-    assert Static(labelled("a", cpu="500m"), labelled("b"), WEB).node_of("web-0") == "b"
+    assert Static(labeled("a", cpu="500m"), labeled("b"), WEB).node_of("web-0") == "b"
 
 
 def test_the_last_node_is_remembered_of_pods_that_ran_before() -> None:
-    static = Static(labelled("a"), labelled("b"), WEB.on("b"))
+    static = Static(labeled("a"), labeled("b"), WEB.on("b"))
     assert static.comes_back(WEB, time=1) == "b"
 
 
-def test_with_random_choice_every_labelled_node_has_its_turn() -> None:
-    static = Static(labelled("a"), labelled("b"), WEB, random=True)
+def test_with_random_choice_every_labeled_node_has_its_turn() -> None:
+    static = Static(labeled("a"), labeled("b"), WEB, random=True)
     assert {static.comes_back(WEB, time=time) for time in range(50)} == {"a", "b"}
 
 
@@ -130,11 +130,11 @@ def test_with_random_choice_every_labelled_node_has_its_turn() -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (labelled("n1", cpu="500m"), "1 Insufficient cpu"),
-        (labelled("n1").unschedulable(), "1 node(s) were unschedulable"),
-        (labelled("n1").taint("node.kubernetes.io/not-ready"), f"1 {REASON_NOT_READY}"),
-        (labelled("n1").taint("node.kubernetes.io/unreachable"), f"1 {REASON_NOT_READY}"),
-        (labelled("n1").taint("gone", effect="NoExecute"), "1 node(s) had untolerated taint(s)"),
+        (labeled("n1", cpu="500m"), "1 Insufficient cpu"),
+        (labeled("n1").unschedulable(), "1 node(s) were unschedulable"),
+        (labeled("n1").taint("node.kubernetes.io/not-ready"), f"1 {REASON_NOT_READY}"),
+        (labeled("n1").taint("node.kubernetes.io/unreachable"), f"1 {REASON_NOT_READY}"),
+        (labeled("n1").taint("gone", effect="NoExecute"), "1 node(s) had untolerated taint(s)"),
     ],
     ids=["full", "cordoned", "not ready", "unreachable", "evicting"],
 )
@@ -142,7 +142,7 @@ class TestANodeThatWillNotDo:
     def test_the_reason_is_told_until_it_is_cured(self, bad: NodeBuilder, reason: str) -> None:
         static = Static(bad, room("n2"), WEB)
         assert reason in static.message("web-0")
-        static.create(labelled("n1"), at=60.0)
+        static.create(labeled("n1"), at=60.0)
         static.run(until=62.0)
         assert static.node_of("web-0") == "n1"
 
@@ -156,28 +156,28 @@ class TestANodeThatWillNotDo:
         assert static.node_of("web-0") == "n1"
 
 
-def test_a_labelled_node_that_is_deleted_is_named() -> None:
-    static = Static(labelled("n1"), room("n2"), WEB)
-    static.delete(labelled("n1"))
+def test_a_labeled_node_that_is_deleted_is_named() -> None:
+    static = Static(labeled("n1"), room("n2"), WEB)
+    static.delete(labeled("n1"))
     static.run(until=5.0)
     static.comes_back(WEB, time=1)
     assert REASON_NODE_GONE.format(key=KEY, node="n1") in static.message("web-0")
 
 
 def test_other_taints_do_not_keep_a_pinned_pod_away() -> None:
-    static = Static(labelled("n1").taint("node-role.kubernetes.io/control-plane"), WEB)
+    static = Static(labeled("n1").taint("node-role.kubernetes.io/control-plane"), WEB)
     assert static.node_of("web-0") == "n1"
 
 
 def test_all_taints_keep_it_away_if_they_are_to_be_respected() -> None:
-    tainted = labelled("n1").taint("node-role.kubernetes.io/control-plane")
+    tainted = labeled("n1").taint("node-role.kubernetes.io/control-plane")
     static = Static(tainted, WEB, respect_taints=True)
     assert "1 node(s) had untolerated taint(s)" in static.message("web-0")
 
 
 def test_nobody_is_evicted_for_a_pinned_pod() -> None:
     there = pod("there").requests(cpu="4").on("n1").scheduler("other")
-    static = Static(labelled("n1"), there, WEB.priority(1000))
+    static = Static(labeled("n1"), there, WEB.priority(1000))
     static.run(until=60.0)
     assert static.node_of("web-0") == ""
     assert static.node_of("there") == "n1"
@@ -185,12 +185,12 @@ def test_nobody_is_evicted_for_a_pinned_pod() -> None:
 
 def test_a_pod_whose_volume_is_on_another_node_is_told_so() -> None:
     local = pv("disk").reachable_from("kubernetes.io/hostname", "n2").claimed_by("data")
-    static = Static(labelled("n1"), room("n2"), local, pvc("data").bound_to("disk"), WEB.claim("data"))
+    static = Static(labeled("n1"), room("n2"), local, pvc("data").bound_to("disk"), WEB.claim("data"))
     assert "1 node(s) didn't match PersistentVolume's node affinity" in static.message("web-0")
 
 
 def test_gated_pods_and_pods_that_end_are_left_alone() -> None:
-    static = Static(labelled("n1"), WEB.gates("example.com/wait"))
+    static = Static(labeled("n1"), WEB.gates("example.com/wait"))
     assert static.place("web-0") == "gated"
     static.create(WEB)
     static.run(until=5.0)
@@ -199,7 +199,7 @@ def test_gated_pods_and_pods_that_end_are_left_alone() -> None:
 
 def test_a_name_too_long_for_a_label_is_told() -> None:
     name = "w" * 64
-    static = Static(labelled("n1"), pod(name).scheduler("static"))
+    static = Static(labeled("n1"), pod(name).scheduler("static"))
     assert "cannot be expressed as label" in static.message(name)
 
 
@@ -207,7 +207,7 @@ def test_a_pod_that_fails_to_bind_does_not_keep_others_from_it() -> None:
     """Someone else binds the first one just before."""
     second = pod("web-1").scheduler("static")
     key = pin_key("static", "default", "web-1")
-    static = Static(labelled("n1").labels(**{key: ""}), room("n2"), bind_latency=1.0)
+    static = Static(labeled("n1").labels(**{key: ""}), room("n2"), bind_latency=1.0)
     static.create(WEB, second)
     static.create(WEB.on("n2"), at=1.5)
     static.run(until=10.0)

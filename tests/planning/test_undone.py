@@ -101,10 +101,10 @@ def test_a_score_that_raises_is_told_as_the_reason() -> None:
     assert reasons(plan) == {"a": "running Score plugin \"Faulty\": KeyError('lost')"}
 
 
-class Licences:
+class Licenses:
     """Remembers who was given one, of as many as there are."""
 
-    name = "Licences"
+    name = "Licenses"
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -114,7 +114,7 @@ class Licences:
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
         self.told.append(f"reserve {pod.pod.metadata.name}")
         if len(self.holders) >= self.number:
-            return Status.unschedulable("no licence is left")
+            return Status.unschedulable("no license is left")
         self.holders.append(pod.pod.metadata.name)
         return None
 
@@ -125,21 +125,21 @@ class Licences:
 
 
 def test_a_plugin_that_reserves_has_its_say_and_forgets_the_planned_pods() -> None:
-    licences = Licences(2)
-    staged = world(licences)
+    licenses = Licenses(2)
+    staged = world(licenses)
     before = picture(staged.cluster)
     plan = staged.plan(*various(3))
     assert len(plan.assignments) == 2
-    assert list(reasons(plan).values()) == ["0/1 nodes are available: 1 no licence is left."]
-    assert licences.holders == []
+    assert list(reasons(plan).values()) == ["0/1 nodes are available: 1 no license is left."]
+    assert licenses.holders == []
     assert picture(staged.cluster) == before
 
 
 def test_reservations_are_given_back_last_one_first() -> None:
-    licences = Licences(9)
-    world(licences).plan(*various(2))
-    names = [each.partition(" ")[2] for each in licences.told]
-    assert [each.partition(" ")[0] for each in licences.told] == ["reserve"] * 2 + ["unreserve"] * 2
+    licenses = Licenses(9)
+    world(licenses).plan(*various(2))
+    names = [each.partition(" ")[2] for each in licenses.told]
+    assert [each.partition(" ")[0] for each in licenses.told] == ["reserve"] * 2 + ["unreserve"] * 2
     assert names[:2] == names[:1:-1]
 
 

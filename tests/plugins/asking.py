@@ -52,7 +52,7 @@ def rejections(plugin: Any, pod: Pod, *objects: ApiObject) -> dict[str, Status]:
 
 
 def scores(plugin: Any, pod: Pod, *objects: ApiObject) -> dict[str, int] | None:
-    """The scores after normalisation, by name; None if the plugin does not score such pods."""
+    """The scores after normalization, by name; None if the plugin does not score such pods."""
     cluster, info, state = cluster_of(*objects), PodInfo.of(pod), CycleState()
     nodes = cluster.all_nodes()
     if not concerned(plugin, pod):

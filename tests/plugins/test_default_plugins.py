@@ -7,10 +7,10 @@ from tests.plugins.asking import rejections, scores
 
 from longshore.api import NodeAffinity as Affinity
 from longshore.api import NodeSelector
-from longshore.framework.configuration import (
+from longshore.config import (
     DEFAULT_PLUGINS as CONFIGURABLE,
 )
-from longshore.framework.configuration import (
+from longshore.config import (
     NodeAffinityArgs,
     NodeResourcesFitArgs,
     ScoringStrategy,

@@ -5,7 +5,7 @@ from tests.plugins.asking import concerned, wakes
 
 from longshore.api import Pod, PodResourceClaim
 from longshore.cluster import ClusterState, PodInfo
-from longshore.engine.diagnosis import Diagnosis
+from longshore.engine.decision.diagnosis import Diagnosis
 from longshore.framework import Action, CycleState, Resource, Status
 from longshore.plugins import DynamicResources
 from longshore.plugins.dynamicresources import ERROR_NOT_ASKED, REASON, REASON_NOTHING_TO_DEALLOCATE

@@ -9,7 +9,7 @@ from tests.plugins.asking import cluster_of, rejections, scores, wakes
 from longshore.api import LabelSelector, LabelSelectorRequirement, Node, Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.framework import SKIP, Action, Code, CycleState, Resource, Status
-from longshore.plugins.interpodaffinity import (
+from longshore.plugins.interpodaffinity.plugin import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,

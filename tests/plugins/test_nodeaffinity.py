@@ -15,7 +15,7 @@ from longshore.api import (
     PreferredSchedulingTerm,
 )
 from longshore.cluster import ClusterState, PodInfo
-from longshore.cluster.nodeselectors import selects_node
+from longshore.cluster.node_selectors import selects_node
 from longshore.framework import SKIP, Action, CycleState, Resource, Status
 from longshore.plugins import NodeAffinity
 from longshore.plugins.nodeaffinity import REASON, REASON_CONFLICT, REASON_ENFORCED
@@ -30,7 +30,7 @@ def requiring(*terms: NodeSelectorTerm) -> Affinity:
     return Affinity(required_during_scheduling_ignored_during_execution=NodeSelector(terms))
 
 
-def labelled(key: str, operator: str, *values: str) -> NodeSelectorTerm:
+def labeled(key: str, operator: str, *values: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key, operator, values),))
 
 
@@ -79,7 +79,7 @@ def test_required_affinity_by_each_operator(
 
 
 def test_one_term_is_enough_and_an_empty_one_is_met_by_no_node() -> None:
-    terms = (labelled("disk", "In", "ssd"), labelled("cores", "In", "64"))
+    terms = (labeled("disk", "In", "ssd"), labeled("cores", "In", "64"))
     assert rejections(PLUGIN, with_terms(*terms), SSD, HDD) == {}
     assert set(rejections(PLUGIN, with_terms(NodeSelectorTerm()), SSD, HDD)) == {"ssd", "hdd"}
 
@@ -96,7 +96,7 @@ def test_a_pod_for_a_node_by_name_has_no_other_looked_at() -> None:
 
 
 def test_a_term_that_names_no_node_leaves_all_to_be_looked_at() -> None:
-    assert pre_filter(PLUGIN, with_terms(named("n1"), labelled("disk", "Exists"))) is None
+    assert pre_filter(PLUGIN, with_terms(named("n1"), labeled("disk", "Exists"))) is None
 
 
 def test_terms_that_each_name_two_nodes_at_once_are_in_conflict() -> None:
@@ -104,14 +104,14 @@ def test_terms_that_each_name_two_nodes_at_once_are_in_conflict() -> None:
 
 
 def test_the_affinity_of_the_profile_holds_for_all_pods_and_has_its_own_reason() -> None:
-    enforcing = NodeAffinity(added_affinity=requiring(labelled("disk", "In", "ssd")))
+    enforcing = NodeAffinity(added_affinity=requiring(labeled("disk", "In", "ssd")))
     assert concerned(enforcing, pod("a"))
     refused = rejections(enforcing, pod("a"), SSD, HDD)
     assert refused == {"hdd": Status.unresolvable(REASON_ENFORCED)}
 
 
 def test_a_node_that_both_rule_out_is_told_with_the_reason_of_the_profile_alone() -> None:
-    enforcing = NodeAffinity(added_affinity=requiring(labelled("disk", "In", "ssd")))
+    enforcing = NodeAffinity(added_affinity=requiring(labeled("disk", "In", "ssd")))
     refused = rejections(enforcing, pod("a").node_selector(cores="128"), SSD, HDD)
     assert refused == {"hdd": Status.unresolvable(REASON_ENFORCED), "ssd": Status.unresolvable(REASON)}
 
@@ -132,7 +132,7 @@ def test_a_pod_without_preferences_is_not_scored() -> None:
 
 
 def test_preferences_of_the_profile_are_added_to_those_of_the_pod() -> None:
-    wish = PreferredSchedulingTerm(weight=10, preference=labelled("disk", "In", "hdd"))
+    wish = PreferredSchedulingTerm(weight=10, preference=labeled("disk", "In", "hdd"))
     wishing = NodeAffinity(
         added_affinity=Affinity(preferred_during_scheduling_ignored_during_execution=(wish,))
     )
@@ -151,7 +151,7 @@ def test_a_node_that_comes_to_match_wakes_the_pod() -> None:
 
 
 def test_a_node_that_the_profile_rules_out_wakes_no_pod_until_it_no_longer_does() -> None:
-    enforcing = NodeAffinity(added_affinity=requiring(labelled("disk", "In", "ssd")))
+    enforcing = NodeAffinity(added_affinity=requiring(labeled("disk", "In", "ssd")))
     assert not wakes(enforcing, pod("a"), Resource.NODE, Action.ADD, None, HDD)
     assert wakes(enforcing, pod("a"), Resource.NODE, Action.UPDATE_NODE_LABEL, HDD, SSD)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from tests.plugins.asking import scores
 
 from longshore.api import Node, Pod
-from longshore.framework.configuration import ResourceSpec
+from longshore.config import ResourceSpec
 from longshore.plugins import NodeResourcesBalancedAllocation
 from longshore.testing import node, pod
 

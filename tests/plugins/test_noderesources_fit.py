@@ -9,10 +9,10 @@ from tests.plugins.asking import cluster_of, rejections, scores, wakes
 
 from longshore.api import Node, Pod
 from longshore.cluster import PodInfo
+from longshore.config import ResourceSpec, ScoringStrategy, ShapePoint
 from longshore.framework import Action, Code, CycleState, Resource, Status
-from longshore.framework.configuration import ResourceSpec, ScoringStrategy, ShapePoint
 from longshore.plugins import NodeResourcesFit
-from longshore.plugins.noderesources_fit import REASON_INSUFFICIENT, REASON_TOO_MANY_PODS
+from longshore.plugins.noderesources.fit import REASON_INSUFFICIENT, REASON_TOO_MANY_PODS
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 from longshore.testing.strategies import nodes, pods
 

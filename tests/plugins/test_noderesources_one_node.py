@@ -6,8 +6,8 @@ from hypothesis import given
 from tests.plugins.asking import cluster_of
 
 from longshore.cluster import ClusterState, PodInfo
+from longshore.config import ResourceSpec, ScoringStrategy, ShapePoint
 from longshore.framework import CycleState, Rejection
-from longshore.framework.configuration import ResourceSpec, ScoringStrategy, ShapePoint
 from longshore.plugins import NodeResourcesBalancedAllocation, NodeResourcesFit
 from longshore.testing import PodBuilder
 from longshore.testing.strategies import nodes, pods

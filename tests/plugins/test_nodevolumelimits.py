@@ -18,8 +18,8 @@ from longshore.api import (
 )
 from longshore.cluster import PodInfo
 from longshore.framework import Code, CycleState, Status
-from longshore.plugins.nodevolumelimits import REASON, NodeVolumeLimits
-from longshore.plugins.nodevolumelimits_volumes import NO_CLAIM_NAME, Unusable
+from longshore.plugins.nodevolumelimits.plugin import REASON, NodeVolumeLimits
+from longshore.plugins.nodevolumelimits.volumes import NO_CLAIM_NAME, Unusable
 from longshore.testing import csi_node, node, pod, pv, pvc, storage_class
 from longshore.testing.metadata import replace
 

@@ -18,7 +18,7 @@ from longshore.api import (
 )
 from longshore.cluster import ClusterState, PodInfo
 from longshore.framework import SKIP, Action, Code, CycleState, Resource, Status
-from longshore.plugins.podtopologyspread import REASON, REASON_MISSING_LABEL, PodTopologySpread
+from longshore.plugins.podtopologyspread.plugin import REASON, REASON_MISSING_LABEL, PodTopologySpread
 from longshore.testing import (
     NodeBuilder,
     PodBuilder,

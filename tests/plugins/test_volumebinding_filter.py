@@ -21,8 +21,14 @@ from longshore.api import (
 from longshore.api import CSIVolumeSource as InlineCSI
 from longshore.cluster import PodInfo
 from longshore.framework import Code
-from longshore.plugins.volumebinding import NO_ROOM, NO_VOLUME, OUT_OF_REACH, VOLUME_MISSING, VolumeBinding
-from longshore.plugins.volumebinding_claims import UNBOUND_IMMEDIATE
+from longshore.plugins.volumebinding.claims import UNBOUND_IMMEDIATE
+from longshore.plugins.volumebinding.plugin import (
+    NO_ROOM,
+    NO_VOLUME,
+    OUT_OF_REACH,
+    VOLUME_MISSING,
+    VolumeBinding,
+)
 from longshore.testing import csi_node, node, pod, pv, pvc, storage_class
 from longshore.testing.metadata import replace
 

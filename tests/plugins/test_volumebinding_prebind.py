@@ -7,7 +7,7 @@ from longshore.api import ObjectReference, PersistentVolume, PersistentVolumeCla
 from longshore.cluster import PodInfo
 from longshore.framework import SKIP, Code, CycleState, Status
 from longshore.framework.effects import Conflict, Failed, PatchObject, Succeeded, Until
-from longshore.plugins.volumebinding import NO_VOLUME, TIMED_OUT, VolumeBinding
+from longshore.plugins.volumebinding.plugin import NO_VOLUME, TIMED_OUT, VolumeBinding
 from longshore.testing import node, pod, pv, pvc, storage_class
 from longshore.testing.metadata import replace
 

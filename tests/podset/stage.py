@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from longshore.api import Pod, Service
 from longshore.api.meta import ApiObject, ObjectMeta
-from longshore.api.planner import PlanRequest
-from longshore.api.podset import (
+from longshore.api.plan_request import PlanRequest
+from longshore.api.pod_set import (
     PLANNING,
     POD_SET_LABEL,
     QUIET_TIME_LABEL,
@@ -23,10 +23,10 @@ from longshore.api.podset import (
     ScheduleTriggerSpec,
     plan_name,
 )
+from longshore.config import LongshoreSettings, default_configuration
+from longshore.config.registry import register
 from longshore.engine import Engine, Request
-from longshore.framework.configuration import LongshoreSettings, default_configuration
 from longshore.framework.effects import Bind, CallPlanner, CreateObject, Effect, Outcome, PatchObject
-from longshore.framework.registry import register
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
 from longshore.podset.triggers import TriggerController
@@ -214,8 +214,8 @@ def worker(name: str, cpu: str = "4") -> NodeBuilder:
     return node(name).allocatable(cpu=cpu, memory="8Gi")
 
 
-def plan_by_hand(entries: Mapping[str, str], podset: str = "batch", *, labelled: bool = True) -> SchedulePlan:
-    labels = {POD_SET_LABEL: podset} if labelled else {}
+def plan_by_hand(entries: Mapping[str, str], podset: str = "batch", *, labeled: bool = True) -> SchedulePlan:
+    labels = {POD_SET_LABEL: podset} if labeled else {}
     meta = ObjectMeta(name=plan_name("default", podset), namespace="default", labels=labels)
     entry = (PlanEntry(pod, node) for pod, node in entries.items())
     return SchedulePlan(metadata=meta, spec=SchedulePlanSpec(tuple(entry)))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, address, member, plan_by_hand, planner, trigger, worker
 
-from longshore.api.podset import PLANNING, SCHEDULE
-from longshore.engine.telling import REASON_UNSCHEDULABLE
+from longshore.api.pod_set import PLANNING, SCHEDULE
+from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind
 from longshore.planning import Problem, greedy
 from longshore.podset.texts import REASON_GATES, REASON_WAITING

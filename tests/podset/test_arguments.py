@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 from tests.podset.stage import planner
 
+from longshore.config import default_configuration
+from longshore.config.registry import register
 from longshore.engine import Engine
 from longshore.errors import UserError
-from longshore.framework.configuration import default_configuration
-from longshore.framework.registry import register
 from longshore.podset.arguments import planner_settings
 from longshore.podset.planners import PlannerSettings, planners_of
 from longshore.podset.plugin import PodSetPlanner

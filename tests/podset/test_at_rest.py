@@ -2,7 +2,7 @@
 
 from tests.podset.stage import WORKERS, Sets, member, trigger, worker
 
-from longshore.api.podset import SCHEDULE
+from longshore.api.pod_set import SCHEDULE
 from longshore.testing import pod
 
 SETS = [f"set-{n}" for n in range(200)]

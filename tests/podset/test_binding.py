@@ -16,7 +16,7 @@ from tests.podset.stage import (
     worker,
 )
 
-from longshore.api.podset import SCHEDULE
+from longshore.api.pod_set import SCHEDULE
 from longshore.framework.effects import Bind, Effect, Failed, Outcome
 from longshore.sim import Faults
 

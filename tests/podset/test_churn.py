@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger, worker
 
 from longshore.api import Pod
-from longshore.api.podset import PLANNING, POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger
+from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger
 from longshore.cluster import PodInfo
 from longshore.podset.setplan import GATE
 from longshore.sim import Faults

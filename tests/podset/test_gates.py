@@ -4,7 +4,7 @@ import pytest
 from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
-from longshore.api.podset import PLANNING, SCHEDULE
+from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.framework.effects import Bind, PatchObject, SetCondition
 from longshore.podset.setplan import GATE
 from longshore.sim import Faults

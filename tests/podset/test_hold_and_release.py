@@ -3,7 +3,7 @@
 import pytest
 from tests.podset.stage import WORKERS, Sets, member, trigger, worker
 
-from longshore.api.podset import PLANNING, POD_SET_LABEL, SCHEDULE
+from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.framework.effects import Bind, Effect, Failed, Outcome
 from longshore.podset.texts import REASON_WAITING
 from longshore.testing import pod

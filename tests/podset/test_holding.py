@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, member, trigger, worker
 
-from longshore.api.podset import PLANNING, POD_SET_LABEL, SCHEDULE
+from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.framework.effects import Bind, Evict
 from longshore.podset.conditions import timestamp
 from longshore.podset.texts import REASON_WAITING
@@ -127,14 +127,14 @@ def test_a_pod_that_moves_to_a_held_set_is_held() -> None:
         member("a", cpu="2"),
     )
     sets.after(5.0)
-    sets.add(replace(sets.pod("a"), metadata=_labelled(sets, "other")))
+    sets.add(replace(sets.pod("a"), metadata=_labeled(sets, "other")))
     sets.add(worker("large"))
     sets.after(60.0)
     assert sets.node_of("a") == ""
     assert "pod set other is held" in sets.condition("a")[1]
 
 
-def _labelled(sets: Sets, podset: str) -> object:
+def _labeled(sets: Sets, podset: str) -> object:
     meta = sets.pod("a").metadata
     return replace(meta, labels={**meta.labels, POD_SET_LABEL: podset})
 
@@ -142,7 +142,7 @@ def _labelled(sets: Sets, podset: str) -> object:
 def test_a_pod_that_moves_to_a_released_set_is_planned_there() -> None:
     sets = Sets(*WORKERS, trigger(), trigger("other", podset="other", state=SCHEDULE), member("a"))
     sets.after(5.0)
-    sets.add(replace(sets.pod("a"), metadata=_labelled(sets, "other")))
+    sets.add(replace(sets.pod("a"), metadata=_labeled(sets, "other")))
     sets.after(1.0)
     assert sets.entries("other") == {"a": sets.node_of("a")}
     assert sets.plan("batch") is None

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, conditions, member, trigger, worker
 
-from longshore.api.podset import PLANNING
+from longshore.api.pod_set import PLANNING
 from longshore.framework.effects import Bind
 from longshore.podset.texts import REASON_WAITING
 from longshore.testing import pod

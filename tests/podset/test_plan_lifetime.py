@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
-from longshore.api.podset import PLANNING, SCHEDULE
+from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.framework.effects import Bind, CreateObject
 from longshore.podset.setplan import AWAITED
 from longshore.sim import Faults

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
-from longshore.api.podset import PACK, SCHEDULE, Condition, SchedulePlan, UnplacedPod
+from longshore.api.pod_set import PACK, SCHEDULE, Condition, SchedulePlan, UnplacedPod
 from longshore.framework.effects import PatchObject
 from longshore.podset.conditions import timestamp
 from longshore.sim import Faults

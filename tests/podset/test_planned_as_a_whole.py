@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, planner, trigger, worker
 
 from longshore.api import Service
-from longshore.api.podset import PACK, PLANNING, POD_SET_LABEL, SCHEDULE
-from longshore.engine.telling import REASON_UNSCHEDULABLE
+from longshore.api.pod_set import PACK, PLANNING, POD_SET_LABEL, SCHEDULE
+from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind, CreateObject
 from longshore.planning import Problem, greedy
 from longshore.testing import PodBuilder, pod
@@ -253,7 +253,7 @@ def test_a_plan_by_hand_is_obeyed_though_another_node_would_be_better() -> None:
 
 
 def test_a_plan_by_hand_without_the_label_is_found_by_its_name() -> None:
-    sets = Sets(*WORKERS, plan_by_hand({"p": "n3"}, labelled=False))
+    sets = Sets(*WORKERS, plan_by_hand({"p": "n3"}, labeled=False))
     sets.add(member("p"))
     sets.after(5.0)
     sets.add(trigger(state=SCHEDULE))
@@ -308,11 +308,11 @@ def change_of(kind: str, sets: Sets) -> None:
             sets.add(n1.taint("broken"))
         case "filled":
             sets.add(pod("filler").requests(cpu="4").on("n1"))
-        case "relabelled":
+        case "relabeled":
             sets.add(worker("n1"))
 
 
-@pytest.mark.parametrize("kind", ["deleted", "cordoned", "tainted", "filled", "relabelled"])
+@pytest.mark.parametrize("kind", ["deleted", "cordoned", "tainted", "filled", "relabeled"])
 def test_a_planned_node_that_became_invalid_while_held_is_not_used(kind: str) -> None:
     sets = Sets(worker("n1").labels(disk="ssd"), worker("n2").labels(disk="ssd"), worker("n3"))
     sets.add(trigger(), member("p").node_selector(disk="ssd"), plan_by_hand({"p": "n1"}))

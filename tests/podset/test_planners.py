@@ -17,8 +17,8 @@ from tests.podset.stage import (
     worker,
 )
 
-from longshore.api.planner import PlanRequest
-from longshore.api.podset import PLANNING, SCHEDULE
+from longshore.api.plan_request import PlanRequest
+from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.framework.effects import Bind, CallPlanner
 from longshore.podset.texts import REASON_PLANNER
 from longshore.testing import pod

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, trigger
 
-from longshore.api.podset import PLANNING, SCHEDULE, ScheduleTrigger
+from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger
 from longshore.framework.effects import PatchObject
 from longshore.podset.conditions import timestamp
 from longshore.sim import Faults

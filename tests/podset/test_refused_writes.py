@@ -4,8 +4,8 @@ import pytest
 from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
-from longshore.api.podset import PLANNING, SCHEDULE, SchedulePlan, UnplacedPod
-from longshore.engine.telling import REASON_UNSCHEDULABLE
+from longshore.api.pod_set import PLANNING, SCHEDULE, SchedulePlan, UnplacedPod
+from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.framework.effects import (
     Conflict,
     CreateObject,

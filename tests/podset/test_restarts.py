@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger
 
-from longshore.api.podset import SchedulePlan
+from longshore.api.pod_set import SchedulePlan
 from longshore.framework.effects import Bind, CreateObject
 from longshore.podset.setplan import GATE
 from longshore.sim import Faults

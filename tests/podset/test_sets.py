@@ -7,7 +7,7 @@ from tests.podset.stage import member, plan_by_hand, trigger
 
 from longshore.api import Change, Pod
 from longshore.api.meta import ApiObject
-from longshore.api.podset import POD_SET_LABEL, SCHEDULE
+from longshore.api.pod_set import POD_SET_LABEL, SCHEDULE
 from longshore.podset.sets import PodSet, Sets
 from longshore.testing import pod
 
@@ -72,7 +72,7 @@ def test_a_plan_belongs_to_its_set_by_name_and_label() -> None:
 
 
 def test_a_plan_without_the_label_is_found_when_its_set_is_known() -> None:
-    plan = plan_by_hand({"a": "n1"}, labelled=False)
+    plan = plan_by_hand({"a": "n1"}, labeled=False)
     sets = known(plan)
     assert list(sets) == []
     sets.changed(Change(None, member("a")))

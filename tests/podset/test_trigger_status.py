@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, trigger
 
-from longshore.api.podset import PLANNING, SCHEDULE, ScheduleTrigger
+from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger
 from longshore.framework.effects import PatchObject
 from longshore.podset.conditions import timestamp
 from longshore.sim import Faults

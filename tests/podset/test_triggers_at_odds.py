@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, member, trigger
 from tests.podset.test_quiet_time import fired_at
 
-from longshore.api.podset import PLANNING, SCHEDULE, ScheduleTrigger, ScheduleTriggerStatus
+from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger, ScheduleTriggerStatus
 from longshore.framework.effects import PatchObject
 from longshore.sim import Faults
 

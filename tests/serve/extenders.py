@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import uvloop
 
-from longshore.agents.choosing import choose
-from longshore.agents.serving import Arguments, serve
 from longshore.api import Change, Node, Pod
 from longshore.engine import Engine
-from longshore.serve.extender import Extender, assemble
-from longshore.serve.extenderhttp import MAX_BODY, listening
-from longshore.serve.extendertls import Certificates
+from longshore.serve.extender.agent_choice import choose
+from longshore.serve.extender.agent_engine import Arguments, serve
+from longshore.serve.extender.http_server import MAX_BODY, listening
+from longshore.serve.extender.routes import Extender, assemble
+from longshore.serve.extender.tls import Certificates
 
 LOOPBACK = "127.0.0.1"
 

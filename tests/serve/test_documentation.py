@@ -9,7 +9,9 @@ from tests.podset.stage import podset_engine
 from longshore.cluster import ClusterState
 from longshore.engine import Engine
 from longshore.live.vitals import Mirror
-from longshore.serve import Metrics, extendermetrics, plannermetrics, registry_of
+from longshore.serve import Metrics, registry_of
+from longshore.serve.extender import metrics as extender_metrics
+from longshore.serve.planner import metrics as planner_metrics
 
 TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 _ROW = re.compile(
@@ -32,8 +34,8 @@ def described(family: Metric) -> tuple[str, str, tuple[str, ...]]:
 
 def test_the_tables_and_the_registries_agree() -> None:
     scheduler = registry_of(Metrics(podset_engine()), _Process())
-    extender = extendermetrics.registry_of(extendermetrics.Traffic(), ClusterState())
-    planner = plannermetrics.registry_of(plannermetrics.Requests(), lambda: _Process.mirrors)
+    extender = extender_metrics.registry_of(extender_metrics.Traffic(), ClusterState())
+    planner = planner_metrics.registry_of(planner_metrics.Requests(), lambda: _Process.mirrors)
     families = [*scheduler.collect(), *extender.collect(), *planner.collect()]
     there = {described(family) for family in families if not family.name.startswith("process_")}
     listed = [

@@ -14,7 +14,7 @@ from tests.serve.extenders import (
 )
 
 from longshore.api import Change
-from longshore.serve.refusals import UNKNOWN_NODE
+from longshore.serve.extender.refusals import UNKNOWN_NODE
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 
@@ -169,7 +169,7 @@ def test_a_pod_that_follows_another_on_a_node_that_is_sent_is_unseen(
     assert left_of_sent(safe, _measured_at(now - 5)) == ["calm"]
     safe.engine.receive(Change(before, None), now=time.monotonic())
     safe.put(asking("after"))
-    monkeypatch.setattr("longshore.serve.extender.time.time", lambda: now + 40)
+    monkeypatch.setattr("longshore.serve.extender.routes.time.time", lambda: now + 40)
     assert left_of_sent(safe, _measured_at(now + 35)) == []
 
 

@@ -16,10 +16,10 @@ from tests.serve.extenders import (
     make,
 )
 
-from longshore.agents import choosing
 from longshore.agents.load import REASON_NO_MEASUREMENTS
 from longshore.engine import Measurements
 from longshore.errors import UserError
+from longshore.serve.extender import agent_choice
 from longshore.testing import NodeBuilder, node
 
 
@@ -48,11 +48,13 @@ def test_an_installed_agent_that_cannot_be_imported_does_not_stop_the_others(
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     points = [
-        EntryPoint("torn", "torn_pigeon", choosing.GROUP),
-        EntryPoint("lost", "lost_pigeon", choosing.GROUP),
-        EntryPoint("foo", "longshore.agents.foo", choosing.GROUP),
+        EntryPoint("torn", "torn_pigeon", agent_choice.GROUP),
+        EntryPoint("lost", "lost_pigeon", agent_choice.GROUP),
+        EntryPoint("foo", "longshore.agents.foo", agent_choice.GROUP),
     ]
-    monkeypatch.setattr(choosing, "entry_points", lambda *, group: EntryPoints(points).select(group=group))
+    monkeypatch.setattr(
+        agent_choice, "entry_points", lambda *, group: EntryPoints(points).select(group=group)
+    )
     made = make("all")
     assert [(name, problem.partition(": ")[0]) for name, problem in made.told] == [
         ("lost", f"{tmp_path}/lost_pigeon.py:3"),
@@ -194,7 +196,7 @@ def test_nodes_that_are_sent_grow_old_while_nobody_sends_others(
     fresh = measured_ago(0)
     assert made.post(FILTER, about_nodes(WEB, [fresh]))[1]["Nodes"]["items"] == []
     now = time.time()
-    monkeypatch.setattr("longshore.serve.extender.time.time", lambda: now + 400)
+    monkeypatch.setattr("longshore.serve.extender.routes.time.time", lambda: now + 400)
     assert len(made.post(FILTER, about_nodes(WEB, [fresh]))[1]["Nodes"]["items"]) == 1
 
 
@@ -205,7 +207,7 @@ def test_nodes_that_are_sent_after_a_long_pause_are_judged_by_the_time_it_is(
     before, after = measured_ago(0), measured_ago(-590)
     made.post(FILTER, about_nodes(WEB, [before]))
     now = time.time()
-    monkeypatch.setattr("longshore.serve.extender.time.time", lambda: now + 600)
+    monkeypatch.setattr("longshore.serve.extender.routes.time.time", lambda: now + 600)
     answer = made.post(FILTER, about_nodes(WEB, [after]))[1]
     assert answer["FailedAndUnresolvableNodes"] == {"full": RISK}
 

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from tests.serve.extendernodes import CALM, FILTER, FULL, PRIORITIES, WEB, with_free
 from tests.serve.extenders import Made, about_names, by_host, make
 
-from longshore.serve import extenderwire as wire
+from longshore.serve.extender import wire
 from longshore.testing import pod
 
 QUIET = with_free("quiet", 3900, 100)

@@ -10,7 +10,7 @@ from tests.agents.test_pigeon import KEPT, asking, policy, title, used
 from tests.serve.extenders import Made, about_names, about_nodes, by_host, make, on_a_port, post
 
 from longshore.api import Change, Node, Pod
-from longshore.api.podrun import PodRun, PodRunSpec, PodRunStatus
+from longshore.api.pod_run import PodRun, PodRunSpec, PodRunStatus
 from longshore.engine import Done, Gone, Succeeded
 from longshore.framework.effects import GetObject
 from longshore.testing import NodeBuilder, node, pod

@@ -10,7 +10,7 @@ from tests.serve.rawhttp import BODY, HEAD, WHOLE, exchange, names
 from tests.serve.wires import connected
 
 from longshore.errors import UserError
-from longshore.serve.extenderhttp import listening
+from longshore.serve.extender.http_server import listening
 
 
 def test_a_connection_is_kept_for_the_next_request(safe: Made) -> None:

@@ -22,7 +22,7 @@ from tests.serve.extenders import (
 )
 
 from longshore import __version__
-from longshore.serve.extender import NO_BIND, STANDALONE
+from longshore.serve.extender.routes import NO_BIND, STANDALONE
 from longshore.testing import pod
 
 

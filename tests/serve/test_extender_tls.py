@@ -17,9 +17,9 @@ from tests.serve.rawhttp import BODY, names
 
 from longshore.dev.certificates import Authority
 from longshore.errors import UserError
-from longshore.serve import extenderhttp
-from longshore.serve.extender import NO_CERTIFICATE
-from longshore.serve.extendertls import Certificates, TLSFiles
+from longshore.serve.extender import http_server
+from longshore.serve.extender.routes import NO_CERTIFICATE
+from longshore.serve.extender.tls import Certificates, TLSFiles
 
 # The alert, unless the connection has ended before it is read.
 REFUSED = "unknown ca|reset|closed|Broken pipe|EOF"
@@ -228,7 +228,7 @@ def test_authorities_that_cannot_be_read_change_nothing(safe: Made, ours: Author
 def test_an_idle_connection_is_closed_after_a_renewal(
     safe: Made, ours: Authority, theirs: Authority, callers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extenderhttp, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "_LOOK_SECONDS", 0.05)
     with (
         on_a_port(safe.extender, certificates=certificates(ours, client_ca=callers)) as port,
         connected(port, shown_by(ours)) as idle,

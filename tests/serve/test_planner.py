@@ -12,12 +12,12 @@ import pytest
 from google.protobuf import descriptor_pool, json_format, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from tests.kube.test_plannerwire import PLAN, PLAN_BYTES, REQUEST, REQUEST_BYTES
+from tests.podset.test_planner_wire import PLAN, PLAN_BYTES, REQUEST, REQUEST_BYTES
 from tests.serve import http2
 
-from longshore.api.planner import PlanRequest
+from longshore.api.plan_request import PlanRequest
 from longshore.errors import UserError
-from longshore.serve.planner import MAX_PLANS, Build, PlannerServer
+from longshore.serve.planner.service import MAX_PLANS, Build, PlannerServer
 
 PATH = "/planner.SchedulePlanner/BuildSchedulePlan"
 SERVING = health_pb2.HealthCheckResponse.SERVING

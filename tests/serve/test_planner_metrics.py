@@ -5,13 +5,13 @@ import asyncio
 import grpc
 import grpc.aio
 import pytest
-from tests.kube.test_plannerwire import REQUEST_BYTES
+from tests.podset.test_planner_wire import REQUEST_BYTES
 from tests.serve.test_planner import Builder, ask, broken, channel_to
 
 from longshore.live.vitals import Mirror
 from longshore.planning import Assignment, LeftOut, Plan
-from longshore.serve.planner import Build, PlannerServer
-from longshore.serve.plannermetrics import Requests, registry_of
+from longshore.serve.planner.metrics import Requests, registry_of
+from longshore.serve.planner.service import Build, PlannerServer
 
 
 async def codes(build: Build, *messages: bytes, ready: bool = True, timeout: float = 20) -> dict[str, int]:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 from tests.kube import pki
-from tests.kube.test_plannerwire import PLAN, REQUEST
+from tests.podset.test_planner_wire import PLAN, REQUEST
 
-from longshore.api.planner import PlanRequest
+from longshore.api.plan_request import PlanRequest
 from longshore.dev.certificates import Authority
 from longshore.dev.keys import Pair
 from longshore.errors import UserError
-from longshore.live.plannercalls import ClientTLS, PlannerCalls, PlannerFailed
-from longshore.serve.planner import PlannerServer
-from longshore.serve.plannertls import ServerTLS
+from longshore.live.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
+from longshore.serve.planner.service import PlannerServer
+from longshore.serve.planner.tls import ServerTLS
 
 NAME = "planner.example"
 

@@ -15,8 +15,8 @@ from tests.podset.stage import (
     trigger,
 )
 
-from longshore.api.planner import PlanRequest
-from longshore.api.podset import PLANNING, SCHEDULE
+from longshore.api.plan_request import PlanRequest
+from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.engine import Engine
 from longshore.podset.triggers import TriggerController
 from longshore.serve import Metrics, registry_of

@@ -10,8 +10,8 @@ from tests.serve.extenders import Made, about_names, make
 
 from longshore.api import Pod
 from longshore.cluster import PodInfo
-from longshore.engine.shapes import shape_key
-from longshore.serve.refusals import Reasons
+from longshore.engine.decision.shapes import shape_key
+from longshore.serve.extender.refusals import Reasons
 from longshore.testing import NodeBuilder, node, pod
 
 MEMORY_RISK = RISK.replace("cpu", "memory")

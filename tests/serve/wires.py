@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.serve.extenders import Made
 
-from longshore.serve import extenderhttp
-from longshore.serve.extenderhttp import MAX_BODY
+from longshore.serve.extender import http_server
+from longshore.serve.extender.http_server import MAX_BODY
 
 
 class Wire(asyncio.Transport):
@@ -34,7 +34,7 @@ class Wire(asyncio.Transport):
         self.statuses.append(int(data.split()[1]))
 
 
-class Connection(extenderhttp._Connection):
+class Connection(http_server._Connection):
     wire: Wire
 
 

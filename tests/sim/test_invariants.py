@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from longshore.api import Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine import Bind, Done, Engine, Event, Request, Succeeded
-from longshore.engine.decision import Chooser, Placement
+from longshore.engine.decision.chooser import Chooser, Placement
 from longshore.sim import Faults, SimulatedCluster, Simulation
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 from longshore.testing.strategies import pods

@@ -2,10 +2,10 @@
 
 from longshore.agents.annotations import MEASURED_AT
 from longshore.agents.safe import SafeOverload
+from longshore.config import default_configuration
+from longshore.config.registry import register
+from longshore.config.setup import enable
 from longshore.engine import Engine
-from longshore.framework.configuration import default_configuration
-from longshore.framework.registry import register
-from longshore.framework.setup import enable
 from longshore.sim import Simulation, schedule
 from longshore.testing import NodeBuilder, node, pod
 

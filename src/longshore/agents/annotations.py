@@ -14,7 +14,7 @@ import sys
 from typing import Final
 
 from longshore.api import InvalidQuantity, Node, value
-from longshore.api.moments import moment
+from longshore.api.timestamps import moment
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import Measured
 from longshore.cluster.resources import allocatable_amounts

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from longshore.agents.demandhistory import DemandHistory
+from longshore.agents.demand_history import DemandHistory
 from longshore.cluster.arrays import Bools, Floats, Ints
 
 

@@ -16,7 +16,7 @@ import structlog
 
 from longshore.agents.annotations import ALLOCATION, GPUS, read_requested, requested_measure
 from longshore.agents.arguments import arguments, not_understood, whole_numbers
-from longshore.agents.demandhistory import DemandHistory
+from longshore.agents.demand_history import DemandHistory
 from longshore.agents.objectives import (
     Model,
     Objective,
@@ -175,7 +175,7 @@ def _unnamed_gpus(pod: PodInfo) -> int:
 
 
 def _policy(args: PigeonHolingArgs) -> tuple[str, int]:
-    """What to optimise, and for which resource."""
+    """What to optimize, and for which resource."""
     said = _read(args.config_file) if args.config_file else {}
     objective, index = said.get("policyObjective", "A_BINPACK"), said.get("policyResourceIndex", "0")
     if objective not in _OBJECTIVES:

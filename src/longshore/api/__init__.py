@@ -37,7 +37,7 @@ from longshore.api.pod import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from longshore.api.podset import (
+from longshore.api.pod_set import (
     Condition,
     PlanEntry,
     SchedulePlan,

@@ -26,7 +26,7 @@ _COMMANDS = {
     "plugins": "Show which plugins are called at which point.",
     "risk": "Show how likely nodes are to be overloaded.",
     "run": "Schedule the pods of a real cluster.",
-    "static": "Bind pods to the nodes that are labelled for them.",
+    "static": "Bind pods to the nodes that are labeled for them.",
     "trigger": "Release the pods of a set, or hold them.",
     "unpin": "Take the pins of a pod away from all nodes.",
     "verify": "Check that pods run where their plans say.",

@@ -116,9 +116,9 @@ def _problem(name: str, module: str, plugin: str) -> str:
     """Why an agent cannot have this name, if it cannot."""
     from importlib.metadata import entry_points
 
-    from longshore.agents.choosing import ALL, known_agents
-    from longshore.framework.configuration.plugins import DEFAULT_PLUGINS
-    from longshore.framework.registry import GROUP
+    from longshore.config.plugins import DEFAULT_PLUGINS
+    from longshore.config.registry import GROUP
+    from longshore.serve.extender.agent_choice import ALL, known_agents
 
     if len(name) > _LONGEST or not _NAME.fullmatch(name):
         return (
@@ -153,8 +153,8 @@ def _skeleton(template: str) -> str:
 
 def _agents() -> "Iterator[dict[str, Any]]":
     """Each with its plugins, or with the problem that it has."""
-    from longshore.agents.choosing import choose, known_agents, verbs
     from longshore.errors import UserError
+    from longshore.serve.extender.agent_choice import choose, known_agents, verbs
 
     for name in known_agents():
         problems: list[str] = []

@@ -15,9 +15,9 @@ from longshore.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longshore.framework.configuration import MeasurementSettings
+    from longshore.config import MeasurementSettings
     from longshore.kube.config import Connection
-    from longshore.live.annotating import Pass
+    from longshore.measure.annotation_writer import Pass
 
 _INTERVAL = 60.0
 # The kubeconfig of the original, in the folder that it was started in.
@@ -86,7 +86,7 @@ def command(
     from msgspec.structs import replace
 
     from longshore.cli import logs
-    from longshore.cli.annotatetext import show_json, show_text
+    from longshore.cli.annotate_text import show_json, show_text
 
     logs.configure(verbose=False)
     for name, instead in _WITHOUT_EFFECT.items():
@@ -125,10 +125,10 @@ def command(
 
 def _settings(prometheus: str | None, file: str | None) -> "MeasurementSettings":
     """Those of the file, or a Prometheus that knows nodes by address, as the original expects it."""
-    from longshore.framework.configuration import load_measurements
-    from longshore.framework.configuration.fields import read_mapping
-    from longshore.framework.configuration.measurements import read_measurements
-    from longshore.framework.configuration.problems import Report
+    from longshore.config import load_measurements
+    from longshore.config.fields import read_mapping
+    from longshore.config.measurements import read_measurements
+    from longshore.config.problems import Report
 
     if file is not None:
         settings = load_measurements(file)
@@ -200,10 +200,10 @@ async def _annotate(
     show: "Callable[[Pass], None]",
 ) -> None:
     """One pass, or one after the other until told to stop."""
-    from longshore.cli.annotatetext import progress
+    from longshore.cli.annotate_text import progress
     from longshore.kube.client import Client
-    from longshore.live.annotating import Annotator
-    from longshore.live.measuring import make_provider
+    from longshore.measure.annotation_writer import Annotator
+    from longshore.measure.providers import make_provider
 
     async with Client(connection) as client:
         provider = make_provider(settings, client) if usage else None

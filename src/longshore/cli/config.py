@@ -11,7 +11,7 @@ from longshore.cli import options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from longshore.framework.configuration import Configuration, ProfileConfiguration
+    from longshore.config import Configuration, ProfileConfiguration
 
 
 @click.group()
@@ -37,8 +37,8 @@ def check(context: click.Context, *, file: str, plugins: tuple[str, ...], output
     Example: longshore config check scheduler.yaml -o json
     """
     from longshore.cli.setups import set_up
+    from longshore.config import InvalidConfiguration
     from longshore.engine import Engine
-    from longshore.framework.configuration import InvalidConfiguration
 
     try:
         setup = set_up(file, plugins=plugins)

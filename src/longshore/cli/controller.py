@@ -34,8 +34,8 @@ def command(
     from msgspec.structs import replace
 
     from longshore.cli import logs
+    from longshore.config import LeaderElection, default_configuration
     from longshore.engine import Engine
-    from longshore.framework.configuration import LeaderElection, default_configuration
     from longshore.kube.config import load
     from longshore.live import clock
     from longshore.live.run import schedule

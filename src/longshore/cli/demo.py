@@ -18,7 +18,7 @@ from longshore.cli import options
 
 if TYPE_CHECKING:
     from longshore.api import Node, ScheduleTrigger
-    from longshore.cli.demotext import Result, Usage
+    from longshore.cli.demo_text import Result, Usage
     from longshore.engine import Engine
     from longshore.sim import Simulation
     from longshore.testing import NodeBuilder, PodBuilder
@@ -63,7 +63,7 @@ def command(nodes: int, pods: int, seed: int, output: str) -> None:
     """
     from rich.console import Console
 
-    from longshore.cli.demotext import as_dict, draw
+    from longshore.cli.demo_text import as_dict, draw
 
     with Console(stderr=True).status(f"scheduling {pods:,} pods on {nodes:,} nodes"):
         result = _run(nodes, pods, seed)
@@ -76,7 +76,7 @@ def command(nodes: int, pods: int, seed: int, output: str) -> None:
 
 def _run(nodes: int, pods: int, seed: int) -> "Result":
     """Let it all happen."""
-    from longshore.cli.demotext import Result
+    from longshore.cli.demo_text import Result
     from longshore.sim import Simulation
 
     chance = random.Random(seed)
@@ -135,8 +135,8 @@ def _engine(seed: int) -> "Engine":
     from msgspec.structs import replace
 
     from longshore.cli.setups import set_up
+    from longshore.config import LongshoreSettings
     from longshore.engine import Engine
-    from longshore.framework.configuration import LongshoreSettings
     from longshore.podset.triggers import TriggerController
 
     setup = set_up(None)
@@ -152,7 +152,7 @@ def _engine(seed: int) -> "Engine":
 
 def _trigger() -> "ScheduleTrigger":
     from longshore.api.meta import ObjectMeta
-    from longshore.api.podset import (
+    from longshore.api.pod_set import (
         PLANNING,
         POD_SET_LABEL,
         QUIET_TIME_LABEL,
@@ -182,7 +182,7 @@ def _some_pod(number: int, chance: random.Random) -> "PodBuilder":
 
 
 def _member(pod: "PodBuilder") -> "PodBuilder":
-    from longshore.api.podset import POD_SET_LABEL, SCHEDULER_NAME
+    from longshore.api.pod_set import POD_SET_LABEL, SCHEDULER_NAME
 
     return pod.labels(**{POD_SET_LABEL: SET}).scheduler(SCHEDULER_NAME)
 
@@ -192,7 +192,7 @@ def _member(pod: "PodBuilder") -> "PodBuilder":
 
 def _fire_time(simulation: "Simulation") -> float:
     """When the quiet time will be over, as the trigger says."""
-    from longshore.api.podset import ScheduleTrigger
+    from longshore.api.pod_set import ScheduleTrigger
     from longshore.podset.conditions import seconds_of
 
     trigger = simulation.cluster.others[ScheduleTrigger][f"default/{TRIGGER}"]
@@ -214,7 +214,7 @@ def _held(simulation: "Simulation") -> tuple[int, str]:
 
 
 def _entries(simulation: "Simulation") -> dict[str, str]:
-    from longshore.api.podset import SchedulePlan
+    from longshore.api.pod_set import SchedulePlan
 
     plans = simulation.cluster.others.get(SchedulePlan, {}).values()
     return {
@@ -224,7 +224,7 @@ def _entries(simulation: "Simulation") -> dict[str, str]:
 
 def _followed(simulation: "Simulation") -> tuple[int, int, int]:
     """How many pods have an entry in the plan, how many of the set are bound, and how many by their entry."""
-    from longshore.api.podset import POD_SET_LABEL
+    from longshore.api.pod_set import POD_SET_LABEL
 
     entries = _entries(simulation)
     nodes = {
@@ -249,7 +249,7 @@ def _fates(simulation: "Simulation") -> _Fates:
 
 
 def _usage(simulation: "Simulation", node: "Node") -> "Usage":
-    from longshore.cli.demotext import Usage
+    from longshore.cli.demo_text import Usage
     from longshore.cluster import CPU, MEMORY, PODS
 
     cluster = simulation.engine.cluster

@@ -8,8 +8,8 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.engine.records import Decision
-    from longshore.live.snapshot import Snapshot
+    from longshore.ask.snapshot import Snapshot
+    from longshore.engine.answers.records import Decision
 
 
 @click.command("explain", epilog="Example: longshore explain web -n shop --config scheduler.yaml")
@@ -46,11 +46,11 @@ def command(
     with your own rights; nothing is changed. The best nodes are shown with each plugin's weighted score, and
     the others with the plugin that refuses them.
     """
+    from longshore.ask.outlook import outlook
+    from longshore.ask.snapshot_file import read
+    from longshore.ask.snapshot_file import save as save_snapshot
     from longshore.cli.setups import set_up
     from longshore.errors import UserError
-    from longshore.live.outlook import outlook
-    from longshore.live.snapshotfile import read
-    from longshore.live.snapshotfile import save as save_snapshot
 
     if record is not None and scheduler is not None:
         raise UserError("--record and --scheduler exclude each other: a file knows no scheduler")
@@ -78,7 +78,7 @@ def command(
         click.echo(msgspec.json.format(content, indent=2))
         return
 
-    from longshore.cli.explaintext import decision_lines, headline, outlook_lines
+    from longshore.cli.explain_text import decision_lines, headline, outlook_lines
 
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -101,11 +101,11 @@ class _Found(NamedTuple):
 async def _look(
     kubeconfig: str | None, context: str | None, namespace: str | None, name: str, scheduler: str | None
 ) -> _Found:
+    from longshore.ask.recorded_decisions import ask
+    from longshore.ask.snapshot import take
     from longshore.errors import UserError
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.snapshot import take
-    from longshore.serve.recorded import ask
 
     connection = load(kubeconfig, context=context)
     namespace = namespace or connection.namespace

@@ -15,9 +15,9 @@ from longshore.cli import options
 from longshore.cli.logs import LEVELS
 
 if TYPE_CHECKING:
-    from longshore.agents.serving import Served
-    from longshore.framework.configuration import MeasurementSettings
-    from longshore.serve.extendertls import Certificates
+    from longshore.config import MeasurementSettings
+    from longshore.serve.extender.agent_engine import Served
+    from longshore.serve.extender.tls import Certificates
 
 _DEFAULT_PORT = 80
 _WRITES_AT_ONCE = 8
@@ -90,11 +90,11 @@ def command(
     import structlog
     import uvloop
 
-    from longshore.agents.choosing import choose
-    from longshore.agents.serving import serve
     from longshore.cli import logs
+    from longshore.config import MeasurementSettings, load_measurements
     from longshore.errors import UserError
-    from longshore.framework.configuration import MeasurementSettings, load_measurements
+    from longshore.serve.extender.agent_choice import choose
+    from longshore.serve.extender.agent_engine import serve
 
     said = os.environ.get("LOG_LEVEL", "")
     level = logs.configure_level(log_level or said)
@@ -148,10 +148,10 @@ async def _run(
     from longshore.kube.pool import Pool
     from longshore.kube.recorder import EventRecorder
     from longshore.kube.writer import Writer
-    from longshore.live.extenderhost import ExtenderHost
+    from longshore.live.extender_host import ExtenderHost
     from longshore.live.run import greet
-    from longshore.serve.extender import assemble
-    from longshore.serve.extenderhttp import listening
+    from longshore.serve.extender.http_server import listening
+    from longshore.serve.extender.routes import assemble
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -232,7 +232,7 @@ def _port(port: int | None) -> int:
 
 def _certificates(certificate: str | None, key: str | None, client_ca: str | None) -> "Certificates | None":
     from longshore.errors import UserError
-    from longshore.serve.extendertls import Certificates, TLSFiles
+    from longshore.serve.extender.tls import Certificates, TLSFiles
 
     if (certificate is None) != (key is None):
         raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")

@@ -10,8 +10,8 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.live.pinplan import How, Plan
-    from longshore.live.pins import Overview
+    from longshore.ask.pin_plan import How, Plan
+    from longshore.ask.pins import Overview
 
 
 @click.command("pin", epilog="Example: longshore pin web-0 worker-1 -n shop")
@@ -78,8 +78,8 @@ def command(
 
     import msgspec
 
-    from longshore.cli.pintext import draw, plan_lines
-    from longshore.live.pinplan import How
+    from longshore.ask.pin_plan import How
+    from longshore.cli.pin_text import draw, plan_lines
     from longshore.pin.labels import DEFAULT_SCHEDULER
 
     if listing:
@@ -161,9 +161,9 @@ async def _look(
     *,
     all_namespaces: bool,
 ) -> "Overview":
+    from longshore.ask.pins import look
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.pins import look
 
     connection = load(kubeconfig, context=context)
     async with Client(connection) as client:
@@ -180,9 +180,9 @@ async def _pin(
     stateful_set: str | None,
     how: "How",
 ) -> "Plan":
+    from longshore.ask.pin_writes import pin, record
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.pinning import pin, record
 
     connection = load(kubeconfig, context=context)
     namespace = namespace or connection.namespace

@@ -8,8 +8,8 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.live.snapshot import Snapshot
-    from longshore.live.storedplan import StoredPlan
+    from longshore.ask.snapshot import Snapshot
+    from longshore.ask.stored_plan import StoredPlan
 
 
 @click.command("plan", epilog="Example: longshore plan batch -n shop --preview --objective Pack")
@@ -58,7 +58,7 @@ def command(
 
     import msgspec
 
-    from longshore.cli.plantext import draw_preview, draw_stored
+    from longshore.cli.plan_text import draw_preview, draw_stored
 
     if not preview:
         stored = asyncio.run(_stored(kubeconfig, context, where, name))
@@ -68,8 +68,8 @@ def command(
             draw_stored(stored, everything=everything)
         return
 
-    from longshore.live.preview import planner_setup
-    from longshore.live.preview import preview as make
+    from longshore.ask.preview import planner_setup
+    from longshore.ask.preview import preview as make
 
     setup = planner_setup(config, plugins=plugins)
     where, snapshot = asyncio.run(_snapshot(kubeconfig, context, where, name))
@@ -90,9 +90,9 @@ def command(
 async def _stored(
     kubeconfig: str | None, context: str | None, namespace: str | None, name: str
 ) -> "StoredPlan":
+    from longshore.ask.stored_plan import stored_plan
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.storedplan import stored_plan
 
     connection = load(kubeconfig, context=context)
     async with Client(connection) as client:
@@ -103,9 +103,9 @@ async def _snapshot(
     kubeconfig: str | None, context: str | None, namespace: str | None, name: str
 ) -> "tuple[str, Snapshot]":
     """With the namespace that is meant."""
+    from longshore.ask.preview import take
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.preview import take
 
     connection = load(kubeconfig, context=context)
     where = namespace or connection.namespace

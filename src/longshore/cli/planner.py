@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from longshore.live.plannerhost import PlannerHost
-    from longshore.serve.planner import PlannerServer
+    from longshore.live.planner_host import PlannerHost
+    from longshore.serve.planner.service import PlannerServer
 
 
 @click.command("planner", epilog="Example: longshore planner --listen :7777 --kubeconfig ~/.kube/config")
@@ -64,12 +64,12 @@ def command(
     from longshore.errors import UserError
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.plannerhost import PlannerHost
+    from longshore.live.planner_host import PlannerHost
     from longshore.live.run import greet
     from longshore.serve import Health, serving
-    from longshore.serve.planner import PlannerServer
-    from longshore.serve.plannermetrics import Requests, registry_of
-    from longshore.serve.plannertls import ServerTLS
+    from longshore.serve.planner.metrics import Requests, registry_of
+    from longshore.serve.planner.service import PlannerServer
+    from longshore.serve.planner.tls import ServerTLS
 
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from longshore.config.registry import Registered
     from longshore.framework.profile import Profile
-    from longshore.framework.registry import Registered
 
 _OURS = "longshore"
 

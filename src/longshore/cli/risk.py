@@ -13,9 +13,9 @@ from longshore.errors import UserError
 
 if TYPE_CHECKING:
     from longshore.agents.safe import SafeOverloadArgs
+    from longshore.ask.risks import Risks
     from longshore.cluster import PodInfo
-    from longshore.framework.configuration import MeasurementSettings
-    from longshore.live.risks import Risks
+    from longshore.config import MeasurementSettings
 
 _PERCENT = click.IntRange(0, 100)
 _PICTURES = (".png", ".svg", ".pdf")
@@ -82,9 +82,9 @@ def command(
     import msgspec
 
     from longshore.agents.safe import SafeOverload, SafeOverloadArgs
+    from longshore.ask.risks import demand
     from longshore.cli import logs
-    from longshore.framework.configuration import MeasurementSettings, load_measurements
-    from longshore.live.risks import demand
+    from longshore.config import MeasurementSettings, load_measurements
 
     logs.configure(verbose=False)
     given = {
@@ -106,7 +106,7 @@ def command(
         )
     )
     if plot is not None:
-        from longshore.cli.riskplot import draw_plot
+        from longshore.cli.risk_plot import draw_plot
 
         left_out = draw_plot(found, plot)
         more = f" of the worst {len(found.nodes) - left_out} nodes" if left_out else ""
@@ -115,7 +115,7 @@ def command(
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
         return
 
-    from longshore.cli.risktext import draw
+    from longshore.cli.risk_text import draw
 
     draw(found, everything=everything or bool(nodes))
 
@@ -142,13 +142,13 @@ async def _look(
     pod: "PodInfo",
     args: "SafeOverloadArgs",
 ) -> "Risks":
+    from longshore.ask.risks import risks
+    from longshore.kube.caller import list_objects
     from longshore.kube.client import Client
     from longshore.kube.config import load
+    from longshore.kube.kinds import NOT_ENDED
     from longshore.kube.resources import NODES, PODS
-    from longshore.live.caller import list_objects
-    from longshore.live.kinds import NOT_ENDED
-    from longshore.live.measuring import make_provider
-    from longshore.live.risks import risks
+    from longshore.measure.providers import make_provider
 
     async with Client(load(kubeconfig, context=context)) as client:
         nodes = await list_objects(client, NODES)

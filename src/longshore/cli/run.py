@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from longshore.cli.plannerflags import planner_options
+from longshore.cli.planner_flags import planner_options
 
 if TYPE_CHECKING:
+    from longshore.config import Configuration
     from longshore.engine.engine import ControllerFactory
-    from longshore.framework.configuration import Configuration
-    from longshore.framework.timelimit import TimeLimit
+    from longshore.live.time_limit import TimeLimit
 
 
 @click.command("run", epilog="Example: longshore run --config scheduler.yaml --kubeconfig ~/.kube/config")
@@ -94,17 +94,17 @@ def command(
     import uvloop
 
     from longshore.cli import logs
-    from longshore.cli.plannerflags import arguments_of, tls_of
+    from longshore.cli.planner_flags import arguments_of, tls_of
     from longshore.cli.setups import set_up
     from longshore.engine import Engine
     from longshore.errors import UserError
-    from longshore.framework.timelimit import TimeLimit
     from longshore.kube.config import Connection, load
     from longshore.live import clock
-    from longshore.live.measuring import settings_for
-    from longshore.live.plannercalls import PlannerCalls
+    from longshore.live.planner_calls import PlannerCalls
     from longshore.live.run import schedule
+    from longshore.live.time_limit import TimeLimit
     from longshore.live.vitals import Vitals
+    from longshore.measure.providers import settings_for
     from longshore.serve import Health, Metrics, registry_of, serving
     from longshore.serve.decisions import DecisionRoute
     from longshore.serve.server import tls_from

@@ -5,7 +5,7 @@ from dataclasses import replace as replaced
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from longshore.framework.setup import Setup
+    from longshore.config.setup import Setup
 
 
 def set_up(
@@ -18,8 +18,8 @@ def set_up(
     """Of a file, or of the two profiles; `planner_args` are for the plugin of the second."""
     from msgspec.structs import replace
 
-    from longshore.framework import setup
-    from longshore.framework.registry import own_plugins
+    from longshore.config import setup
+    from longshore.config.registry import own_plugins
     from longshore.podset.arguments import NAME
     from longshore.podset.profile import podset_profile
 
@@ -42,7 +42,7 @@ def _with_sets_in_order(found: "Setup", scheduler_name: str | None) -> "Setup":
     """The plugin of pod sets works at all of its points or not at all; Pallet's file has it at some."""
     from msgspec.structs import replace
 
-    from longshore.api.podset import SCHEDULER_NAME
+    from longshore.api.pod_set import SCHEDULER_NAME
     from longshore.podset.arguments import NAME
     from longshore.podset.profile import completed, holds_sets, missing_points
 

@@ -1,4 +1,4 @@
-"""`longshore static`: bind pods to the nodes that are labelled for them, and to no other."""
+"""`longshore static`: bind pods to the nodes that are labeled for them, and to no other."""
 
 import asyncio
 import math
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from longshore.kube.config import Connection
     from longshore.live.static import StaticScheduler
     from longshore.pin.profile import StaticOptions
-    from longshore.serve.bindcounts import BindCounts
+    from longshore.serve.metrics.bind_counts import BindCounts
 
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -73,10 +73,10 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
     help="Whether labels without a namespace, rf.scheduler.NAME/POD, count too, with a warning.",
 )
 @click.option(
-    "--respect-taints", is_flag=True, help="Keep pods off labelled nodes with taints they do not tolerate."
+    "--respect-taints", is_flag=True, help="Keep pods off labeled nodes with taints they do not tolerate."
 )
 @click.option(
-    "--random", "at_random", is_flag=True, help="Of several labelled nodes take any, not the last one."
+    "--random", "at_random", is_flag=True, help="Of several labeled nodes take any, not the last one."
 )
 def command(
     *,
@@ -93,7 +93,7 @@ def command(
     respect_taints: bool,
     at_random: bool,
 ) -> None:
-    """Bind pods to the nodes that are labelled for them.
+    """Bind pods to the nodes that are labeled for them.
 
     A pod whose schedulerName is NAME goes to the node with the label rf.scheduler.NAME.NAMESPACE/POD, and
     waits where there is none. The node has to be ready, not cordoned, and with room for the pod; the label's
@@ -109,7 +109,7 @@ def command(
     from longshore.cli import logs
     from longshore.errors import UserError
     from longshore.pin.profile import StaticOptions
-    from longshore.serve.bindcounts import BindCounts
+    from longshore.serve.metrics.bind_counts import BindCounts
     from longshore.serve.server import serving_everywhere
 
     logs.configure_plain(verbose)

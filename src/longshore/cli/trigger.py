@@ -8,8 +8,8 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.cli.triggertext import Report
-    from longshore.live.triggers import Progress, Trigger, Triggered
+    from longshore.ask.triggers import Progress, Trigger, Triggered
+    from longshore.cli.trigger_text import Report
 
 _TIMEOUT = 300.0
 
@@ -63,7 +63,7 @@ def command(
 
     import msgspec
 
-    from longshore.cli.triggertext import Report, draw
+    from longshore.cli.trigger_text import Report, draw
 
     if name is None:
         found = asyncio.run(_look(kubeconfig, context, namespace, all_namespaces=all_namespaces))
@@ -112,9 +112,9 @@ def _misfit(
 async def _look(
     kubeconfig: str | None, context: str | None, namespace: str | None, *, all_namespaces: bool
 ) -> "tuple[Trigger, ...]":
+    from longshore.ask.triggers import list_triggers
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.triggers import list_triggers
 
     connection = load(kubeconfig, context=context)
     async with Client(connection) as client:
@@ -132,9 +132,9 @@ async def _trigger(
     report: "Report",
 ) -> "tuple[Triggered, Progress | None]":
     """`seconds` to watch the set for, if at all."""
+    from longshore.ask.triggers import set_state, watch
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.triggers import set_state, watch
 
     connection = load(kubeconfig, context=context)
     async with Client(connection) as client:

@@ -9,8 +9,8 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.live.pinning import Unpinned
-    from longshore.live.pinplan import How
+    from longshore.ask.pin_plan import How
+    from longshore.ask.pin_writes import Unpinned
 
 
 @click.command("unpin", epilog="Example: longshore unpin web-0 -n shop")
@@ -43,9 +43,9 @@ def command(
     """
     import msgspec
 
+    from longshore.ask.pin_plan import How
     from longshore.cli.pin import kubectl
-    from longshore.cli.pintext import unpinned_lines
-    from longshore.live.pinplan import How
+    from longshore.cli.pin_text import unpinned_lines
     from longshore.pin.labels import DEFAULT_SCHEDULER
 
     before, _, pod_name = pod.rpartition("/")
@@ -68,9 +68,9 @@ def command(
 async def _unpin(
     kubeconfig: str | None, context: str | None, namespace: str | None, pod: str, how: "How"
 ) -> "Unpinned":
+    from longshore.ask.pin_writes import unpin
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.pinning import unpin
 
     connection = load(kubeconfig, context=context)
     async with Client(connection) as client:

@@ -8,7 +8,7 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.live.verification import Verdict
+    from longshore.ask.verification import Verdict
 
 # Programs look for these sentences.
 _SUCCESS = "Planner assignment verification success"
@@ -67,9 +67,9 @@ def command(
 async def _verify(
     kubeconfig: str | None, context: str | None, namespace: str | None, everywhere: bool, strict: bool
 ) -> "Verdict":
+    from longshore.ask.verification import verify
     from longshore.kube.client import Client
     from longshore.kube.config import load
-    from longshore.live.verification import verify
 
     connection = load(kubeconfig, context=context)
     async with Client(connection) as client:

@@ -9,7 +9,7 @@ A change of one pod touches one row. Names are strings only at the edges.
 """
 
 from longshore.cluster.nodes import Nodes, OneNode
-from longshore.cluster.podinfo import PodInfo
+from longshore.cluster.pod_info import PodInfo
 from longshore.cluster.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from longshore.cluster.state import ClusterState
 from longshore.cluster.terms import PodSelector, Term, Terms

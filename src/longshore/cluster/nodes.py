@@ -13,8 +13,8 @@ import numpy as np
 
 from longshore.api import Node
 from longshore.cluster.arrays import Bools, Ints, Rows
-from longshore.cluster.offers import Offer, OfferOfOne
-from longshore.cluster.podinfo import PodInfo
+from longshore.cluster.divisors import Offer, OfferOfOne
+from longshore.cluster.pod_info import PodInfo
 from longshore.cluster.ports import HostPort, clash, host_ports
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from longshore.cluster.arrays import Ints
-from longshore.cluster.podinfo import PodInfo
+from longshore.cluster.pod_info import PodInfo
 
 _FIRST_PLACES = 64
 # What scoring takes the pods to use, beside the names of resources.

@@ -16,23 +16,23 @@ from longshore.api import Namespace, Node, Pod
 from longshore.api.meta import ApiObject
 from longshore.cluster.arrays import Bools, Ints
 from longshore.cluster.capacities import Capacities
-from longshore.cluster.census import Census
+from longshore.cluster.divisors import Offers
 from longshore.cluster.domains import DomainTable
 from longshore.cluster.images import ImageTable
 from longshore.cluster.journal import Journal
 from longshore.cluster.labels import LabelColumns
-from longshore.cluster.limits import LimitTable
 from longshore.cluster.measures import Measures
+from longshore.cluster.node_tree import NodeTree
 from longshore.cluster.nodes import Nodes, OneNode
-from longshore.cluster.nodetree import NodeTree
 from longshore.cluster.nominations import Nominations
 from longshore.cluster.objects import ObjectStore
-from longshore.cluster.offers import Offers
-from longshore.cluster.placed import Placed
-from longshore.cluster.podinfo import PodInfo, asks_alike
+from longshore.cluster.overcommitment import LimitTable
+from longshore.cluster.placed_pod import Placed
+from longshore.cluster.pod_counts import Census
+from longshore.cluster.pod_info import PodInfo, asks_alike
 from longshore.cluster.ports import PortTable
 from longshore.cluster.resources import FIXED_COLUMNS, PODS, allocatable_amounts
-from longshore.cluster.rownames import RowNames
+from longshore.cluster.row_names import RowNames
 from longshore.cluster.taints import TaintClasses
 
 T = TypeVar("T", bound=ApiObject)

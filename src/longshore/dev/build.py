@@ -2,7 +2,7 @@
 
 Each program is written under another name, flushed, renamed, and only then entered in the manifest with its
 size and checksum. So a build that was killed goes on where it stopped, a damaged file is built again, and
-programs that are all there are recognised in a millisecond. A lock keeps two builds apart.
+programs that are all there are recognized in a millisecond. A lock keeps two builds apart.
 """
 
 import errno

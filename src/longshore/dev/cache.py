@@ -1,7 +1,7 @@
 """Where `longshore dev` keeps things: one folder for each user, safe to delete when no cluster runs.
 
 Built programs are kept under their version, named clusters under their name, and the clusters of test
-processes under the process that owns them, so that what a killed process left behind can be recognised.
+processes under the process that owns them, so that what a killed process left behind can be recognized.
 """
 
 import contextlib

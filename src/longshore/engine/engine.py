@@ -13,25 +13,25 @@ import msgspec
 from longshore.api import Change, Node, Pod
 from longshore.api.meta import ApiObject, kind_of
 from longshore.cluster import ClusterState
-from longshore.engine.clusterevents import other_event
-from longshore.engine.cycle import Cycles, Ending, Fate
-from longshore.engine.decision import Chooser, Turn
-from longshore.engine.errands import Errands
+from longshore.config import Configuration, LongshoreSettings, default_configuration
+from longshore.engine.answers.observer import Observer, Unobserved
+from longshore.engine.answers.records import Records
+from longshore.engine.cluster_changes import Intake
+from longshore.engine.cycle.errands import Errands
+from longshore.engine.cycle.reporting import failed, warning
+from longshore.engine.cycle.scheduling_cycle import Cycles, Ending, Fate
+from longshore.engine.cycle.underway import Flight, Underway
+from longshore.engine.cycle.webhooks import Extenders
+from longshore.engine.decision.chooser import Chooser, Turn
+from longshore.engine.decision.shapes import shape_key
 from longshore.engine.events import Done, Event, Measurements
-from longshore.engine.extenders import Extenders
-from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.handle import EngineHandle
-from longshore.engine.intake import Intake
-from longshore.engine.observing import Observer, Unobserved
+from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.profiles import Profiles, make_profile
-from longshore.engine.queue import Entry, Place, Queue
-from longshore.engine.records import Records
+from longshore.engine.queue.cluster_events import other_event
+from longshore.engine.queue.scheduling_queue import Entry, Place, Queue
 from longshore.engine.request import Request
-from longshore.engine.shapes import shape_key
-from longshore.engine.telling import failed, warning
-from longshore.engine.underway import Flight, Underway
 from longshore.framework import Status
-from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
 from longshore.framework.controllers import Controller
 from longshore.framework.points import PodListener
 from longshore.framework.profile import Profile, TieBreak

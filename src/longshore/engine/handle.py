@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from longshore.api import Pod
 from longshore.cluster import ClusterState, OneNode, PodInfo
-from longshore.engine.attempt import Attempt
-from longshore.engine.decision import Chooser
-from longshore.engine.observing import Observer
-from longshore.engine.shapes import shape_key
+from longshore.engine.answers.observer import Observer
+from longshore.engine.decision.attempt import Attempt
+from longshore.engine.decision.chooser import Chooser
+from longshore.engine.decision.shapes import shape_key
 from longshore.framework import CycleState, Status
 from longshore.framework.controllers import Controller
 from longshore.framework.points import PodListener

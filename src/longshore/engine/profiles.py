@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from longshore.api import Pod
-from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
+from longshore.config import Configuration, ProfileConfiguration
+from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Action, Code, Handle, Plugin, Resource, Status, WakeOn
-from longshore.framework.configuration import Configuration, ProfileConfiguration
 from longshore.framework.points import PreEnqueue
 from longshore.framework.profile import Profile, points_of
 from longshore.plugins import Factory, PrioritySort

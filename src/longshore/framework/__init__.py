@@ -5,7 +5,8 @@ def fast_disks(pod, node):
     return MAX_SCORE if node.labels.get("disk") == "ssd" else 0
 """
 
-from longshore.framework.cyclestate import CycleState
+from longshore.framework.cluster_events import Action, ClusterEvent, Resource, WakeOn
+from longshore.framework.cycle_state import CycleState
 from longshore.framework.functions import filter_plugin, score_plugin
 from longshore.framework.points import (
     MAX_SCORE,
@@ -20,7 +21,6 @@ from longshore.framework.points import (
     Wait,
 )
 from longshore.framework.status import SKIP, Code, Status
-from longshore.framework.wake import Action, ClusterEvent, Resource, WakeOn
 
 __all__ = [
     "MAX_SCORE",

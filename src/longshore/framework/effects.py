@@ -11,7 +11,7 @@ import msgspec
 
 from longshore.api import Pod, PodCondition
 from longshore.api.meta import ApiObject
-from longshore.api.planner import PlanRequest
+from longshore.api.plan_request import PlanRequest
 
 # The API server takes no longer note on an event.
 MAX_NOTE = 1024

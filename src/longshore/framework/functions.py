@@ -10,7 +10,7 @@
         return MAX_SCORE if node.labels.get("disk") == "ssd" else 0
 
 `pod` is a `PodInfo` and `node` a `OneNode`, as everywhere in `points.py`, and the answers are those of
-`filter_node` and `score_node` there. With `vectorised=True` the function gets the `Nodes` instead and answers
+`filter_node` and `score_node` there. With `vectorized=True` the function gets the `Nodes` instead and answers
 for all of them at once, as `filter` and `score` do. The plugin is called after the function (`NoSpot`), and
 it can still be called as one.
 """
@@ -21,9 +21,9 @@ from typing import Any, overload
 
 from longshore.cluster import Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Ints
+from longshore.framework.cluster_events import WakeOn
 from longshore.framework.points import Rejection, Scope
 from longshore.framework.status import Status
-from longshore.framework.wake import WakeOn
 
 FilterFunction = (
     Callable[[PodInfo, OneNode], Status | str | None] | Callable[[PodInfo, Nodes], Iterable[Rejection]]
@@ -57,7 +57,7 @@ def filter_plugin(function: FilterFunction, /) -> FunctionPlugin: ...
 def filter_plugin(
     *,
     name: str | None = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
     wakes_on: Sequence[WakeOn] | None = None,
 ) -> Decorator: ...
@@ -68,19 +68,19 @@ def filter_plugin(
     /,
     *,
     name: str | None = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
     wakes_on: Sequence[WakeOn] | None = None,
 ) -> FunctionPlugin | Decorator:
     """Make the function a plugin that filters.
 
-    `scope` is what a vectorised one promises; without `wakes_on`, a pod that it rejected is tried again after
+    `scope` is what a vectorized one promises; without `wakes_on`, a pod that it rejected is tried again after
     any event.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionPlugin:
-        attributes: dict[str, Any] = {"filter" if vectorised else "filter_node": _method(function)}
-        attributes |= _promise(scope, vectorised=vectorised)
+        attributes: dict[str, Any] = {"filter" if vectorized else "filter_node": _method(function)}
+        attributes |= _promise(scope, vectorized=vectorized)
         if wakes_on is not None:
             attributes["wakes_on"] = tuple(wakes_on)
         return FunctionPlugin(function, name, **attributes)
@@ -98,7 +98,7 @@ def score_plugin(
     name: str | None = None,
     weight: int = 1,
     normalize: Callable[[Ints], Ints] | None = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
 ) -> Decorator: ...
 
@@ -110,7 +110,7 @@ def score_plugin(
     name: str | None = None,
     weight: int = 1,
     normalize: Callable[[Ints], Ints] | None = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
 ) -> FunctionPlugin | Decorator:
     """Make the function a plugin that scores.
@@ -122,8 +122,8 @@ def score_plugin(
         raise ValueError(f"a weight is at least 1, not {weight}")
 
     def decorate(function: Callable[..., Any]) -> FunctionPlugin:
-        attributes: dict[str, Any] = {"score" if vectorised else "score_node": _method(function)}
-        attributes |= _promise(scope, vectorised=vectorised)
+        attributes: dict[str, Any] = {"score" if vectorized else "score_node": _method(function)}
+        attributes |= _promise(scope, vectorized=vectorized)
         if normalize is not None:
             attributes["normalize"] = lambda _state, _pod, scores, _nodes: normalize(scores)
         return FunctionPlugin(function, name, weight=weight, **attributes)
@@ -131,9 +131,9 @@ def score_plugin(
     return decorate if function is None else decorate(function)
 
 
-def _promise(scope: Scope, *, vectorised: bool) -> dict[str, Scope]:
-    if scope is not Scope.CLUSTER and not vectorised:
-        raise TypeError("a scope is for a vectorised function: a plain one is asked each time")
+def _promise(scope: Scope, *, vectorized: bool) -> dict[str, Scope]:
+    if scope is not Scope.CLUSTER and not vectorized:
+        raise TypeError("a scope is for a vectorized function: a plain one is asked each time")
     return {"scope": scope}
 
 

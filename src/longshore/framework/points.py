@@ -1,4 +1,4 @@
-"""The extension points: the whole contract in one file, without behaviour.
+"""The extension points: the whole contract in one file, without behavior.
 
 A plugin is an object with a `name` and the methods of one or more points. One decorated function is enough
 for the simplest (see `longshore.framework.functions`); this is a whole class:
@@ -25,9 +25,9 @@ Rules for every point:
 - Where a point returns a `Status`, None means success.
 - A plugin that raises, answers nonsense or takes too long fails the attempt of this one pod, under its name.
 
-Filter and Score come in two forms. The vectorised one answers for many nodes at once: every quantity of
+Filter and Score come in two forms. The vectorized one answers for many nodes at once: every quantity of
 `nodes` is an array with one element for each of them, and so is the answer. The plain one (`filter_node`,
-`score_node`) is asked about one node at a time, and only about those that passed the vectorised filters.
+`score_node`) is asked about one node at a time, and only about those that passed the vectorized filters.
 """
 
 import enum
@@ -39,10 +39,10 @@ import msgspec
 from longshore.api import Pod
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
-from longshore.framework.cyclestate import CycleState
+from longshore.framework.cluster_events import WakeOn
+from longshore.framework.cycle_state import CycleState
 from longshore.framework.effects import Effect, Outcome
 from longshore.framework.status import Code, Status
-from longshore.framework.wake import WakeOn
 
 MAX_SCORE = 100
 # No plugin may hold a pod in Permit for longer; in seconds.
@@ -311,7 +311,7 @@ class Score(Plugin, Protocol):
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
         """A whole number for each node, the higher the better, or one number if it is the same for all.
 
-        From 0 to MAX_SCORE, unless the plugin normalises. The profile's weight is applied afterwards.
+        From 0 to MAX_SCORE, unless the plugin normalizes. The profile's weight is applied afterwards.
         """
         ...
 

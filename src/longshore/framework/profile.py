@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from longshore.framework import points
+from longshore.framework.cluster_events import WakeOn
 from longshore.framework.points import Plugin, Scope
-from longshore.framework.wake import WakeOn
 
 TieBreak = Literal["random", "first", "heap"]
 

@@ -45,7 +45,7 @@ from longshore.api.meta import ApiObject
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.codec import INITIAL_EVENTS_END, Bookmark, Broken, Page, Undecodable
 from longshore.kube.errors import MAGIC, Status, protobuf_status
-from longshore.kube.sharing import Shared, part_decoder, tuple_of
+from longshore.kube.shared_parts import Shared, part_decoder, tuple_of
 
 T = TypeVar("T", bound=ApiObject)
 

@@ -22,10 +22,10 @@ from longshore.api import (
     StorageClass,
     VolumeAttachment,
 )
-from longshore.api.configmap import ConfigMap
+from longshore.api.config_map import ConfigMap
 from longshore.api.meta import ApiObject
-from longshore.api.podrun import PodRun
-from longshore.api.podset import GROUP, VERSION
+from longshore.api.pod_run import PodRun
+from longshore.api.pod_set import GROUP, VERSION
 from longshore.kube.codec import Codec, JsonCodec
 from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
 

@@ -118,7 +118,7 @@ class Writer:
         return Succeeded()
 
     async def create(self, resource: Resource[Any], namespace: str, body: JsonObject) -> bytes:
-        """Create an object; with `generateName` a lost answer cannot be recognised and is raised."""
+        """Create an object; with `generateName` a lost answer cannot be recognized and is raised."""
         name = body["metadata"].get("name")
         path = resource.path(namespace=namespace)
         look = self._finds(f"{path}/{quote(name)}", body) if name else None

@@ -13,23 +13,23 @@ from typing import Any
 
 import structlog
 
+from longshore.config import MeasurementSettings
 from longshore.engine import Engine, Request
 from longshore.engine.events import Event, Outcome
-from longshore.framework.configuration import MeasurementSettings
 from longshore.framework.effects import Effect
 from longshore.kube.client import Client
+from longshore.kube.kinds import CUSTOM, NOT_ENDED, OTHERS
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import ANNOTATED_PODS, NODES, PODS, Resource
 from longshore.kube.writer import Writer
 from longshore.live.clock import follow
-from longshore.live.custom import CustomMirror
+from longshore.live.custom_resources import CustomMirror
 from longshore.live.effects import Performer
-from longshore.live.extender import ExtenderCalls
-from longshore.live.kinds import CUSTOM, NOT_ENDED, OTHERS
-from longshore.live.measuring import Measuring, make_provider
-from longshore.live.plannercalls import PlannerCalls
+from longshore.live.planner_calls import PlannerCalls
+from longshore.live.webhook_calls import ExtenderCalls
 from longshore.live.writes import Write
+from longshore.measure.providers import Measuring, make_provider
 
 log = structlog.get_logger()
 

@@ -22,8 +22,8 @@ from longshore.framework.effects import (
 )
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
-from longshore.live.extender import ExtenderCalls
-from longshore.live.plannercalls import PlannerCalls, PlannerFailed
+from longshore.live.planner_calls import PlannerCalls, PlannerFailed
+from longshore.live.webhook_calls import ExtenderCalls
 from longshore.live.writes import Write, read, write
 
 log = structlog.get_logger()

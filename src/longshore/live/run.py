@@ -15,23 +15,23 @@ from typing import Any
 
 import structlog
 
+from longshore.config import Configuration, LeaderElection, MeasurementSettings
 from longshore.engine import Engine
 from longshore.errors import UserError
-from longshore.framework.configuration import Configuration, LeaderElection, MeasurementSettings
 from longshore.kube.backlog import MOST_AT_ONCE
 from longshore.kube.client import Client
 from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.kinds import OTHERS
 from longshore.kube.lease import LeaderElector
 from longshore.kube.pool import Pool
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.resources import NODES, Resource
 from longshore.kube.writer import Writer
 from longshore.live.driver import Driver
-from longshore.live.extender import ExtenderCalls
-from longshore.live.kinds import OTHERS
-from longshore.live.plannercalls import PlannerCalls
+from longshore.live.planner_calls import PlannerCalls
 from longshore.live.vitals import Vitals
+from longshore.live.webhook_calls import ExtenderCalls
 
 log = structlog.get_logger()
 

@@ -22,6 +22,7 @@ from longshore.kube.client import Client
 from longshore.kube.codec import Undecodable
 from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.kinds import NOT_ENDED
 from longshore.kube.listing import list_all
 from longshore.kube.pool import Pool
 from longshore.kube.recorder import EventRecorder, Happening
@@ -29,10 +30,9 @@ from longshore.kube.resources import NODES, PODS, Resource
 from longshore.kube.writer import Writer
 from longshore.live.driver import Driver
 from longshore.live.effects import Performer
-from longshore.live.extender import ExtenderCalls
-from longshore.live.kinds import NOT_ENDED
-from longshore.live.passes import Passes
+from longshore.live.polling import Passes
 from longshore.live.rights import Rights, rights_of
+from longshore.live.webhook_calls import ExtenderCalls
 from longshore.live.writes import Write
 
 log = structlog.get_logger()

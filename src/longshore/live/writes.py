@@ -8,9 +8,9 @@ import msgspec
 import structlog
 
 from longshore.api import PersistentVolume, PersistentVolumeClaim, Pod, PodCondition
-from longshore.api.configmap import ConfigMap
+from longshore.api.config_map import ConfigMap
 from longshore.api.meta import ApiObject
-from longshore.api.podset import SchedulePlan, ScheduleTrigger
+from longshore.api.pod_set import SchedulePlan, ScheduleTrigger
 from longshore.engine import Bind, CreateObject, DeleteObject, Evict, Nominate, PatchObject, SetCondition
 from longshore.engine.events import Answered, Conflict, Failed, Gone, Outcome, Succeeded
 from longshore.framework.effects import GetObject

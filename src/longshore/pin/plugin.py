@@ -30,8 +30,8 @@ from longshore.pin.index import PinIndex
 from longshore.pin.labels import FORCE, legacy_key, pin_key, problem_with
 
 NAME = "NodePin"
-REASON_NOT_PINNED = "no node is labelled {key}"
-REASON_NODE_GONE = "no node is labelled {key}: {node} was, and does not exist any more"
+REASON_NOT_PINNED = "no node is labeled {key}"
+REASON_NODE_GONE = "no node is labeled {key}: {node} was, and does not exist any more"
 REASON_NOT_A_LABEL = "the pod's name cannot be expressed as label: {problem}"
 
 # Pods whose last node is remembered; those that were heard of longest ago go.
@@ -43,7 +43,7 @@ class NodePinArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     # Whether labels of the older form, without the namespace, count where there is none of the newer.
     legacy_labels: bool = False
-    # What becomes of a pod that no node is labelled for: it waits, or goes where the other plugins send it.
+    # What becomes of a pod that no node is labeled for: it waits, or goes where the other plugins send it.
     unpinned: Literal["Wait", "Schedule"] = "Wait"
 
 

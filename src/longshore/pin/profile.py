@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from longshore.framework import Factory, Handle
-from longshore.framework.configuration import (
+from longshore.config import (
     Configuration,
     EnabledPlugin,
     LeaderElection,
     LongshoreSettings,
     default_configuration,
 )
+from longshore.framework import Factory, Handle
 from longshore.pin import plugin, taints
 from longshore.pin.plugin import NodePin, NodePinArgs
 from longshore.pin.taints import PinnedTaints
@@ -30,7 +30,7 @@ _TAINTS = EnabledPlugin(taints.NAME)
 class StaticOptions(msgspec.Struct, frozen=True, kw_only=True):
     legacy_labels: bool = True
     respect_taints: bool = False
-    # Of several labelled nodes any, rather than the last one and then the first by name.
+    # Of several labeled nodes any, rather than the last one and then the first by name.
     random: bool = False
     # Whether claims and volumes can be read; if not, nothing is said about them.
     volumes: bool = True

@@ -8,8 +8,8 @@ import numpy as np
 
 from longshore.cluster import ClusterState, PodInfo
 from longshore.cluster.arrays import Bools
-from longshore.engine.decision import Chooser
-from longshore.engine.shapes import shape_key
+from longshore.engine.decision.chooser import Chooser
+from longshore.engine.decision.shapes import shape_key
 
 Objective = Literal["Balance", "Pack"]
 

@@ -15,10 +15,10 @@ import msgspec
 
 from longshore.cluster import PodInfo
 from longshore.cluster.arrays import Bools
-from longshore.engine.attempt import Attempt
-from longshore.engine.decision import NO_NODES, Chooser
-from longshore.engine.diagnosis import Refusal
-from longshore.engine.failure import PLUGIN_ERRORS, PluginFailure
+from longshore.engine.decision.attempt import Attempt
+from longshore.engine.decision.chooser import NO_NODES, Chooser
+from longshore.engine.decision.diagnosis import Refusal
+from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Code, CycleState, Status
 from longshore.framework.points import Reserve
 from longshore.planning.plan import Assignment, LeftOut

@@ -7,8 +7,8 @@ is as before afterwards.
 from collections.abc import Collection, Iterable, Mapping
 
 from longshore.cluster import PodInfo
-from longshore.engine.decision import Chooser
-from longshore.engine.shapes import shape_key
+from longshore.engine.decision.chooser import Chooser
+from longshore.engine.decision.shapes import shape_key
 from longshore.planning.appraisal import Appraisal
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Member, Problem, members_of, rows_of

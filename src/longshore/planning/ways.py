@@ -11,8 +11,8 @@ import numpy as np
 from longshore.api import Pod
 from longshore.cluster import CPU, MEMORY, ClusterState, PodInfo
 from longshore.cluster.arrays import Bools, Floats, Ints
-from longshore.engine.attempt import Attempt
-from longshore.engine.decision import Chooser, Placement
+from longshore.engine.decision.attempt import Attempt
+from longshore.engine.decision.chooser import Chooser, Placement
 from longshore.planning.cost import nodes_in_use, used_share, used_shares
 from longshore.planning.problem import Member
 

@@ -4,7 +4,7 @@
 
     fit = DEFAULT_PLUGINS["NodeResourcesFit"](profile.args.get("NodeResourcesFit"), handle)
 
-The arguments are those of `longshore.framework.configuration`; without any, a plugin has kube-scheduler's
+The arguments are those of `longshore.config`; without any, a plugin has kube-scheduler's
 defaults.
 """
 
@@ -18,20 +18,20 @@ from longshore.plugins.defaultbinder import DefaultBinder
 from longshore.plugins.defaultpreemption import DefaultPreemption
 from longshore.plugins.dynamicresources import DynamicResources
 from longshore.plugins.imagelocality import ImageLocality
-from longshore.plugins.interpodaffinity import InterPodAffinity
+from longshore.plugins.interpodaffinity.plugin import InterPodAffinity
 from longshore.plugins.nodeaffinity import NodeAffinity
 from longshore.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
 from longshore.plugins.nodename import NodeName
 from longshore.plugins.nodeports import NodePorts
-from longshore.plugins.noderesources_balancedallocation import NodeResourcesBalancedAllocation
-from longshore.plugins.noderesources_fit import NodeResourcesFit
+from longshore.plugins.noderesources.balanced_allocation import NodeResourcesBalancedAllocation
+from longshore.plugins.noderesources.fit import NodeResourcesFit
 from longshore.plugins.nodeunschedulable import NodeUnschedulable
-from longshore.plugins.nodevolumelimits import NodeVolumeLimits
-from longshore.plugins.podtopologyspread import PodTopologySpread
+from longshore.plugins.nodevolumelimits.plugin import NodeVolumeLimits
+from longshore.plugins.podtopologyspread.plugin import PodTopologySpread
 from longshore.plugins.prioritysort import PrioritySort
 from longshore.plugins.schedulinggates import SchedulingGates
 from longshore.plugins.tainttoleration import TaintToleration
-from longshore.plugins.volumebinding import VolumeBinding
+from longshore.plugins.volumebinding.plugin import VolumeBinding
 from longshore.plugins.volumerestrictions import VolumeRestrictions
 from longshore.plugins.volumezone import VolumeZone
 

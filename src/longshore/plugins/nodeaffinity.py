@@ -9,7 +9,7 @@ from longshore.api import NodeAffinity as Affinity
 from longshore.cluster import ClusterState, Nodes, PodInfo
 from longshore.cluster.arrays import Ints
 from longshore.cluster.labels import NAME_FIELD
-from longshore.cluster.nodeselectors import selects_node
+from longshore.cluster.node_selectors import selects_node
 from longshore.framework import SKIP, Action, CycleState, Rejection, Resource, Scope, Status, WakeOn
 from longshore.framework.normalize import by_largest
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from longshore.api import PersistentVolumeClaim, Pod, Volume
 from longshore.cluster import ClusterState, OneNode, PodInfo
 from longshore.framework import SKIP, Action, CycleState, Resource, Scope, Status, WakeOn
-from longshore.plugins.claims import named_claims, not_found
+from longshore.plugins.volumes.claims import named_claims, not_found
 
 NAME = "VolumeRestrictions"
 DISK_CONFLICT = "node(s) had no available disk"

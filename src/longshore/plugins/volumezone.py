@@ -19,8 +19,8 @@ from longshore.cluster import ClusterState, Nodes, PodInfo
 from longshore.cluster.arrays import Bools
 from longshore.cluster.labels import ABSENT
 from longshore.framework import SKIP, Action, CycleState, Rejection, Resource, Scope, Status, WakeOn
-from longshore.plugins.claims import WAIT_FOR_FIRST_CONSUMER, class_of_claim, named_claims, not_found
-from longshore.plugins.csimigration import OLD_REGION, OLD_ZONE, REGION, ZONE, ZONE_DELIMITER
+from longshore.plugins.volumes.claims import WAIT_FOR_FIRST_CONSUMER, class_of_claim, named_claims, not_found
+from longshore.plugins.volumes.csi_migration import OLD_REGION, OLD_ZONE, REGION, ZONE, ZONE_DELIMITER
 
 NAME = "VolumeZone"
 REASON = "node(s) had no available volume zone"

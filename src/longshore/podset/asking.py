@@ -14,13 +14,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from longshore.api import Pod, Service
-from longshore.api.planner import PlanRequest
-from longshore.api.podset import PACK, ScheduleTrigger
+from longshore.api.plan_request import PlanRequest
+from longshore.api.pod_set import PACK, ScheduleTrigger
 from longshore.cluster import ClusterState, PodInfo
-from longshore.engine.decision import Chooser
-from longshore.engine.failure import PluginFailure
+from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
+from longshore.engine.decision.chooser import Chooser
 from longshore.engine.handle import EngineHandle
-from longshore.engine.telling import REASON_UNSCHEDULABLE
+from longshore.engine.plugin_failure import PluginFailure
 from longshore.framework.effects import Answered, CallPlanner, Effect, Outcome, Pause, Together
 from longshore.planning import greedy
 from longshore.planning.plan import Assignment, LeftOut, Plan

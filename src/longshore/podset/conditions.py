@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from longshore.api.moments import moment
-from longshore.api.podset import Condition
+from longshore.api.pod_set import Condition
+from longshore.api.timestamps import moment
 
 # No time is later than this: 9999-12-31T23:59:59Z.
 _LAST = 253_402_300_799

@@ -8,9 +8,9 @@ from collections.abc import Generator, Iterator
 from typing import Protocol
 
 from longshore.api import Pod
-from longshore.api.podset import ScheduleTrigger
+from longshore.api.pod_set import ScheduleTrigger
+from longshore.engine.cycle.reporting import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
 from longshore.engine.handle import EngineHandle
-from longshore.engine.telling import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
     MAX_NOTE,

@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from longshore.api import Service
-from longshore.api.planner import address_of
-from longshore.api.podset import DEFAULT_PLANNER_LABEL, PLANNER_ENABLED, planner_label
+from longshore.api.plan_request import address_of
+from longshore.api.pod_set import DEFAULT_PLANNER_LABEL, PLANNER_ENABLED, planner_label
 
 # As long as Pallet waits for an answer.
 CALL_SECONDS = 15.0

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from longshore.api import Change, Node, Pod, Service
-from longshore.api.podset import POD_SET_LABEL, SchedulePlan, ScheduleTrigger
-from longshore.engine.clusterevents import node_events
+from longshore.api.pod_set import POD_SET_LABEL, SchedulePlan, ScheduleTrigger
+from longshore.engine.decision.shapes import shape_key
 from longshore.engine.handle import EngineHandle
-from longshore.engine.shapes import shape_key
+from longshore.engine.queue.cluster_events import node_events
 from longshore.framework.controllers import Errand
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.asking import Asking

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from longshore.api.podset import (
+from longshore.api.pod_set import (
     API_VERSION,
     MAX_UNPLACED,
     Condition,

@@ -7,7 +7,7 @@ if the node will not do any more, the set is planned again.
 from collections.abc import Collection, Mapping, Sequence
 
 from longshore.api import Pod
-from longshore.api.podset import POD_SET_LABEL
+from longshore.api.pod_set import POD_SET_LABEL
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.handle import EngineHandle
 from longshore.errors import UserError

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from longshore.api.podset import SCHEDULER_NAME
-from longshore.framework.configuration import EnabledPlugin, ProfileConfiguration, default_configuration
+from longshore.api.pod_set import SCHEDULER_NAME
+from longshore.config import EnabledPlugin, ProfileConfiguration, default_configuration
 from longshore.podset.arguments import NAME
 
 _PREEMPTION = "DefaultPreemption"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from longshore.api import Pod
-from longshore.api.podset import SchedulePlan
+from longshore.api.pod_set import SchedulePlan
 from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.conditions import seconds_of
 from longshore.podset.sets import PodSet

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from longshore.api import Change, Pod
-from longshore.api.podset import POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger, plan_name
+from longshore.api.pod_set import POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger, plan_name
 from longshore.podset.agenda import SetKey
 
 

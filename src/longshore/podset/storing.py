@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from longshore.api import Pod
-from longshore.api.podset import POD_SET_LABEL, SchedulePlan
+from longshore.api.pod_set import POD_SET_LABEL, SchedulePlan
 from longshore.framework.effects import CreateObject, DeleteObject, Effect, Outcome, PatchObject
 from longshore.podset.setplan import SetPlan, annotations
 

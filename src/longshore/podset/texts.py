@@ -2,8 +2,8 @@
 
 from longshore.api import Pod, PodCondition
 from longshore.api.duration import parse_duration
-from longshore.api.podset import DEFAULT_PLANNER_LABEL, POD_SET_LABEL, QUIET_TIME_LABEL
-from longshore.engine.telling import POD_SCHEDULED
+from longshore.api.pod_set import DEFAULT_PLANNER_LABEL, POD_SET_LABEL, QUIET_TIME_LABEL
+from longshore.engine.cycle.reporting import POD_SCHEDULED
 from longshore.podset.conditions import seconds_of, timestamp
 from longshore.podset.sets import PodSet
 

@@ -12,7 +12,7 @@ import msgspec
 
 from longshore.api import Change, Pod
 from longshore.api.duration import format_duration, parse_duration
-from longshore.api.podset import (
+from longshore.api.pod_set import (
     API_VERSION,
     PLANNING,
     QUIET_TIME_LABEL,

@@ -6,9 +6,9 @@ with serving(registry_of(metrics), Health(live={}, ready={}), port=0) as port:
     ...
 """
 
-from longshore.serve.families import registry_of
 from longshore.serve.health import Health
-from longshore.serve.metrics import Metrics
+from longshore.serve.metrics.engine_observer import Metrics
+from longshore.serve.metrics.scheduler_metrics import registry_of
 from longshore.serve.server import serving
 
 __all__ = ["Health", "Metrics", "registry_of", "serving"]

@@ -13,12 +13,11 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from longshore.engine.records import Records
+from longshore.engine.answers.records import Recorded, Records, path_of
 from longshore.kube.access import may_get_pod, user_of
 from longshore.kube.client import Client
 from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
-from longshore.serve.recorded import Recorded, path_of
 
 log = structlog.get_logger()
 

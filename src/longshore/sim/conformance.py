@@ -16,7 +16,13 @@ from longshore.api import Change, Namespace, Node, Pod, PodDisruptionBudget, Ser
 from longshore.api.meta import ApiObject
 from longshore.cluster import PodInfo
 from longshore.engine import Bind, Done, Engine, Evict, Gone, SetCondition, Succeeded
-from longshore.engine.explanation import NARROWED, Explanation, Rejected, agrees_with_decision, explain
+from longshore.engine.answers.explanation import (
+    NARROWED,
+    Explanation,
+    Rejected,
+    agrees_with_decision,
+    explain,
+)
 from longshore.errors import UserError
 from longshore.framework.effects import Nominate
 

@@ -10,10 +10,10 @@ import msgspec
 
 from longshore.api import Node, Pod
 from longshore.api.meta import ApiObject
+from longshore.config import Configuration, LongshoreSettings, default_configuration
+from longshore.config.registry import register
+from longshore.config.setup import enable
 from longshore.engine import Engine
-from longshore.framework.configuration import Configuration, LongshoreSettings, default_configuration
-from longshore.framework.registry import register
-from longshore.framework.setup import enable
 from longshore.sim.simulation import Simulation
 
 _DEFAULT_NAMESPACE = "default/"

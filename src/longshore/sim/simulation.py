@@ -17,7 +17,7 @@ import msgspec
 from longshore.agents.annotations import read_load
 from longshore.api import Change, Node, Pod
 from longshore.api.meta import ApiObject
-from longshore.api.planner import PlanRequest
+from longshore.api.plan_request import PlanRequest
 from longshore.engine import (
     Answered,
     Bind,
@@ -40,7 +40,7 @@ from longshore.engine import (
 from longshore.framework.effects import CallPlanner
 from longshore.sim.asynchronous import run
 from longshore.sim.cluster import SimulatedCluster
-from longshore.sim.podruns import as_watched
+from longshore.sim.pod_runs import as_watched
 
 _replace = msgspec.structs.replace
 

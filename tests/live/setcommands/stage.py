@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.live.pods import create, manifest
 
-from longshore.api.podset import API_VERSION, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME, plan_name
+from longshore.api.pod_set import API_VERSION, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME, plan_name
 from longshore.dev import ControlPlane
 
 Done = subprocess.CompletedProcess[str]

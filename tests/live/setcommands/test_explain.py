@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.live.setcommands.stage import Stage, as_json, trigger
 
-from longshore.api.podset import plan_name
+from longshore.api.pod_set import plan_name
 
 READ = ("", "pods nodes namespaces", "get list")
 

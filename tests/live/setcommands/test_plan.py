@@ -7,13 +7,13 @@ import pytest
 from tests.live.setcommands.stage import Stage, as_json, nodes, the_error, trigger
 
 from longshore.api import Change, Pod
-from longshore.api.podset import POD_SET_LABEL, SCHEDULER_NAME, plan_name
+from longshore.api.pod_set import POD_SET_LABEL, SCHEDULER_NAME, plan_name
+from longshore.ask.snapshot import take_all
 from longshore.cluster import PodInfo
+from longshore.config import default_configuration
 from longshore.dev import ControlPlane
 from longshore.engine import Engine
-from longshore.framework.configuration import default_configuration
 from longshore.kube import Client, load
-from longshore.live.snapshot import take_all
 from longshore.planning import Problem, greedy
 
 READ_SETS = ("planner.ciena.io", "scheduletriggers scheduleplans", "list")

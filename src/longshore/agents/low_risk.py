@@ -1,0 +1,108 @@
+"""Low risk overcommitment: pods go where limits and real load are least likely to ask for too much.
+
+Two risks are weighed for each resource. That of the limits: how much of what the pods may use beyond their
+requests the node does not have. That of the load: how likely it is that more is used than was asked for,
+given that no more is used than the limits allow. The riskiest resource counts.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from longshore.agents import beta
+from longshore.agents.arguments import arguments
+from longshore.agents.load import COLUMNS, Load, Missing, load_of, worst
+from longshore.cluster import Nodes, PodInfo
+from longshore.cluster.overcommitment import beyond_requests
+from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
+
+# No deviation may be so large that no Beta distribution has it.
+_MOST_VARIANCE = 0.99
+
+_Weight = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class RiskLimitWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cpu: _Weight = 0.5
+    memory: _Weight = 0.5
+
+
+class LowRiskOverCommitmentArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What a configuration may say about it."""
+
+    # Over so many measurements each one that comes was smoothed: the deviation was larger before.
+    smoothing_window_size: Annotated[int, msgspec.Meta(ge=1)] = 5
+    # How much the risk of the limits counts; the rest is that of the load.
+    risk_limit_weights: RiskLimitWeights = RiskLimitWeights()
+    missing: Missing = "Neutral"
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """Of the pods on a node, in the unit of the column: the sums of their requests and limits."""
+
+    requests: Any
+    limits: Any
+
+
+class LowRiskOverCommitment:
+    name = "LowRiskOverCommitment"
+    verb = "low-risk-over-commitment"
+    scope = Scope.PODS
+
+    def __init__(self, args: object = None, *, handle: Handle) -> None:
+        self._args = arguments(LowRiskOverCommitmentArgs, args, name=self.name)
+        beta.require_scipy(self.name)
+        handle.cluster.keep_limits()
+
+    @classmethod
+    def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:
+        return {}
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Any:
+        beyond = state.memo.get(self.name)
+        if beyond is None:
+            beyond = state.memo[self.name] = dict(zip(COLUMNS, beyond_requests(pod), strict=True))
+        if not any(beyond.values()) and not any(pod.requests.get(resource) for resource in COLUMNS):
+            # Best effort: there is nothing to weigh.
+            return 0
+        scores = []
+        for resource, column in COLUMNS.items():
+            load = load_of(nodes, resource, missing=self._args.missing)
+            load = load._replace(capacity=nodes.cluster.capacities.of(nodes, column))
+            requested = nodes.requested[column]
+            without = _Asked(requested, requested + nodes.cluster.limits.beyond(nodes, column))
+            request = pod.requests.get(resource, 0)
+            within = _Asked(without.requests + request, without.limits + request + beyond[resource])
+            weight = getattr(self._args.risk_limit_weights, resource)
+            risk = weight * limit_risk(within, load.capacity)
+            risk = risk + (1 - weight) * self._load_risk(without, load)
+            scores.append((load.known, np.floor(MAX_SCORE * (1 - risk) + 0.5)))
+        return worst(scores, missing=self._args.missing)
+
+    def _load_risk(self, without: _Asked, load: Load) -> Any:
+        mean, deviation = load.shares(0)
+        widened = deviation * math.sqrt(self._args.smoothing_window_size)
+        deviation = np.minimum(widened, np.sqrt(_MOST_VARIANCE * mean * (1 - mean)))
+        return load_risk(mean, deviation, without, load.capacity)
+
+
+def limit_risk(asked: _Asked, capacity: Any) -> Any:
+    """The share of what may be used beyond the requests that the node does not have."""
+    lacking = np.maximum(asked.limits - capacity, 0)
+    beyond = asked.limits - np.minimum(asked.requests, capacity)
+    return lacking / np.maximum(beyond, 1)
+
+
+def load_risk(mean: Any, deviation: Any, asked: _Asked, capacity: Any) -> Any:
+    """How likely it is that more is used than was asked for, the limits being kept where they bind."""
+    capacity = capacity + (capacity <= 0)
+    # Both at once: for a single node the calls cost more than what they work out.
+    shares = np.minimum(np.array([asked.requests, asked.limits]) / capacity, 1.0)
+    kept, possible = 1 - beta.risk(np.array([mean, mean]), np.array([deviation, deviation]), shares)
+    # Without any limit nothing is to be used, and no more is: that is no risk.
+    kept = np.where(asked.limits > 0, kept, 1.0)
+    binding = (asked.limits > 0) & (asked.limits < capacity) & (possible > 0)
+    return 1 - np.minimum(kept / np.where(binding, possible, 1.0), 1.0)

@@ -1,0 +1,167 @@
+"""Pins pods to nodes and takes pins away, in the name of the caller.
+
+The server is asked what it would say to every write before the first is made. New labels come before old
+ones go, so that at no moment a pod that was pinned has no node.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from longshore.api import Node, Pod
+from longshore.api.meta import ApiObject, ApiStruct
+from longshore.ask.pin_plan import Changes, How, LeftOut, Plan, Wish, carriers, in_order, node_of, plan
+from longshore.errors import UserError
+from longshore.kube.caller import find, list_objects, set_labels
+from longshore.kube.client import Client
+from longshore.kube.codec import JsonCodec
+from longshore.kube.resources import NODES, PODS, Resource
+from longshore.pin.labels import is_object_name, legacy_key, pin_key, readings
+
+
+class _Ordinals(ApiStruct):
+    start: int = 0
+
+
+class _Spec(ApiStruct):
+    replicas: int = 1
+    ordinals: _Ordinals = _Ordinals()
+
+
+class _StatefulSet(ApiObject):
+    """As far as the names of its pods follow from it."""
+
+    spec: _Spec = _Spec()
+
+    @property
+    def pod_names(self) -> list[str]:
+        first = self.spec.ordinals.start
+        return [f"{self.metadata.name}-{number}" for number in range(first, first + self.spec.replicas)]
+
+
+_STATEFUL_SETS = Resource(group="apps", plural="statefulsets", codec=JsonCodec(_StatefulSet))
+
+
+class Unpinned(msgspec.Struct, frozen=True, rename="camel"):
+    scheduler: str
+    namespace: str
+    pod: str
+    label: str
+    nodes: tuple[str, ...]
+    older_label: str
+    older_nodes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+async def pin(client: Client, *, namespace: str, pod: str, node: str, how: How) -> Plan:
+    """Pin one pod, which need not exist yet. Raises UserError."""
+    if not is_object_name(pod):
+        raise UserError(f"{pod!r} cannot be the name of a pod: use lower case, digits, - and .")
+    now = await find(client, PODS, Pod, namespace=namespace, name=pod)
+    nodes = await list_objects(client, NODES)
+    planned = plan([Wish(pod, node, now)], nodes, namespace=namespace, how=how)
+    await _write(client, planned.changes)
+    return planned
+
+
+async def record(client: Client, *, namespace: str, name: str, how: How) -> Plan:
+    """Pin each pod of a StatefulSet where it runs now. Raises UserError."""
+    owner = await find(client, _STATEFUL_SETS, _StatefulSet, namespace=namespace, name=name)
+    if owner is None:
+        raise UserError(f"there is no StatefulSet {name} in namespace {namespace}; -n names another")
+    pods: dict[str, Pod | None] = dict.fromkeys(owner.pod_names)
+    for pod in (await list_objects(client, PODS, namespace=namespace)).values():
+        controller = pod.metadata.controller
+        if controller is not None and controller.uid == owner.metadata.uid:
+            pods[pod.metadata.name] = pod
+    nodes = await list_objects(client, NODES)
+    wishes = []
+    left_out = []
+    for pod_name in sorted(pods, key=in_order):
+        now = pods[pod_name]
+        node = node_of(now)
+        if node in nodes:
+            wishes.append(Wish(pod_name, node, now))
+        else:
+            left_out.append(LeftOut(pod_name, _why_nowhere(now, node)))
+    if not wishes:
+        raise UserError(f"no pod of StatefulSet {namespace}/{name} runs anywhere: there is nothing to record")
+    planned = plan(wishes, nodes, namespace=namespace, how=how)
+    await _write(client, planned.changes)
+    return msgspec.structs.replace(planned, left_out=tuple(left_out))
+
+
+async def unpin(client: Client, *, namespace: str, pod: str, how: How) -> Unpinned:
+    """Take the labels of a pod from all nodes, the older form as well. Raises UserError if there are none."""
+    now = None
+    if how.scheduler is None:
+        now = await find(client, PODS, Pod, namespace=namespace, name=pod)
+    scheduler = how.scheduler_of(now)
+    nodes = await list_objects(client, NODES)
+    label, older = pin_key(scheduler, namespace, pod), legacy_key(scheduler, pod)
+    labeled, labeled_older = tuple(carriers(label, nodes)), tuple(carriers(older, nodes))
+    warnings: tuple[str, ...] = ()
+    if labeled_older and len(readings(older)) > 1:
+        other = readings(older)[0]
+        warnings = (
+            f"{older} on {', '.join(labeled_older)} is left there, since it also pins "
+            f"{other.namespace}/{other.pod} for scheduler {other.scheduler}: "
+            f"{how.kubectl} label node {labeled_older[0]} {older}- takes it away",
+        )
+        labeled_older = ()
+    if not labeled and not labeled_older:
+        raise UserError(
+            "; ".join([f"no node is labeled {label}", *_hints(scheduler, namespace, pod, nodes), *warnings])
+        )
+    changes: dict[str, dict[str, str | None]] = {}
+    for key, names in ((label, labeled), (older, labeled_older)):
+        for name in names:
+            changes.setdefault(name, {})[key] = None
+    await _write(client, changes)
+    return Unpinned(scheduler, namespace, pod, label, labeled, older, labeled_older, warnings)
+
+
+async def _write(client: Client, changes: Changes) -> None:
+    in_turn = sorted(changes, key=lambda node: (not _adds(changes[node]), node))
+    for node in in_turn:
+        await _relabel(client, node, changes[node], dry_run=True)
+    for number, node in enumerate(in_turn):
+        try:
+            await _relabel(client, node, changes[node])
+        except UserError as error:
+            done = ", ".join(in_turn[:number]) or "none"
+            raise UserError(
+                f"{error}; nodes changed before {node}: {done}; the same command may be given again"
+            ) from error
+
+
+async def _relabel(
+    client: Client, node: str, labels: Mapping[str, str | None], *, dry_run: bool = False
+) -> None:
+    """A node that is gone has lost its labels as well."""
+    if not await set_labels(client, NODES, node, labels, dry_run=dry_run) and _adds(labels):
+        raise UserError(f"node {node} has just been deleted")
+
+
+def _adds(labels: Mapping[str, str | None]) -> bool:
+    return any(value is not None for value in labels.values())
+
+
+def _why_nowhere(pod: Pod | None, node: str) -> str:
+    if pod is None:
+        return "there is no such pod"
+    if pod.terminal:
+        return f"it has ended ({pod.status.phase})"
+    return f"its node {node} does not exist" if node else "it is pending"
+
+
+def _hints(scheduler: str, namespace: str, pod: str, nodes: dict[str, Node]) -> list[str]:
+    """Other pins of the pod, which may be the ones that were meant."""
+    found = {
+        pin.scheduler
+        for node in nodes.values()
+        for key in node.metadata.labels
+        for pin in readings(key)[:1]
+        if pin.pod == pod and pin.namespace in (namespace, "") and pin.scheduler != scheduler
+    }
+    return [f"scheduler {name} has a pin of it: --name {name}" for name in sorted(found)]

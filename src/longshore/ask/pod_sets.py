@@ -1,0 +1,89 @@
+"""The pod sets of a namespace, as whoever calls a command may see them: their pods, triggers and plans."""
+
+from typing import TypeVar
+
+import msgspec
+
+from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, plan_name
+from longshore.api.meta import ApiObject
+from longshore.api.pod_set import POD_SET_LABEL
+from longshore.errors import UserError
+from longshore.kube.caller import list_objects
+from longshore.kube.client import Client
+from longshore.kube.errors import ApiError
+from longshore.kube.resources import PODS, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
+from longshore.podset.sets import PodSet, Sets
+
+T = TypeVar("T", bound=ApiObject)
+
+# Names told of what there is instead.
+_NAMED = 10
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What is there, in one namespace or in all of them."""
+
+    pods: tuple[Pod, ...] = ()
+    triggers: tuple[ScheduleTrigger, ...] = ()
+    plans: tuple[SchedulePlan, ...] = ()
+
+    @property
+    def sets(self) -> Sets:
+        return sets_of(self.pods, self.triggers, self.plans)
+
+    def podset(self, namespace: str, name: str) -> PodSet:
+        """Raises UserError if nothing is of this set."""
+        sets = self.sets
+        podset = sets.get((namespace, name))
+        if podset is not None:
+            return podset
+        # A plan without the label, written before anything else of the set is there.
+        wanted = (namespace, plan_name(namespace, name))
+        for plan in self.plans:
+            if (plan.metadata.namespace, plan.metadata.name) == wanted:
+                podset = PodSet(namespace, name)
+                podset.plan = plan
+                return podset
+        others = some(sorted(each.name for each in sets if each.namespace == namespace))
+        there = f"there are {others}" if others else "there is none; -n names another"
+        raise UserError(f"there is no pod set {name} in namespace {namespace}: {there}")
+
+
+async def read(client: Client, *, namespace: str = "") -> Found:
+    """Of all namespaces unless one is named. Raises UserError."""
+    return Found(
+        tuple((await list_objects(client, PODS, namespace=namespace)).values()),
+        await list_custom(client, SCHEDULE_TRIGGERS, namespace=namespace),
+        await list_custom(client, SCHEDULE_PLANS, namespace=namespace),
+    )
+
+
+async def list_custom(client: Client, resource: Resource[T], *, namespace: str = "") -> tuple[T, ...]:
+    """Triggers or plans. Raises UserError, also if the cluster has no such kind."""
+    try:
+        return tuple((await list_objects(client, resource, namespace=namespace)).values())
+    except UserError as error:
+        if isinstance(error.__cause__, ApiError) and error.__cause__.status == 404:
+            raise UserError(
+                f"the cluster does not know {resource}: kubectl apply -f deploy/crds brings them"
+            ) from error
+        raise
+
+
+def sets_of(*objects: tuple[ApiObject, ...]) -> Sets:
+    sets = Sets()
+    for group in objects:
+        for thing in group:
+            sets.changed(Change(None, thing))
+    return sets
+
+
+def set_name(thing: ApiObject) -> str:
+    """Which set it says that it belongs to; empty if none."""
+    return thing.metadata.labels.get(POD_SET_LABEL, "")
+
+
+def some(names: list[str]) -> str:
+    """The names, or the first of them if there are many."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

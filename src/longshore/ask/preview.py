@@ -1,0 +1,215 @@
+"""What a plan of a set would be if it were made now: computed here, and nothing is written.
+
+The scheduler's own plugins decide, save the one that holds pods until they are planned. Pods that have an
+entry in the stored plan keep it where that still holds, as they would when the set is released.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, ScheduleTriggerSpec, Service
+from longshore.api.pod_set import PACK, SCHEDULER_NAME
+from longshore.ask.node_loads import NodeLoad, node_loads
+from longshore.ask.pod_sets import read, sets_of
+from longshore.ask.snapshot import Snapshot, joined, take_all
+from longshore.cluster import PodInfo
+from longshore.config import default_configuration
+from longshore.config.registry import load_plugins
+from longshore.config.setup import Setup, enable, set_up
+from longshore.engine import Engine
+from longshore.engine.decision.chooser import Chooser
+from longshore.errors import UserError
+from longshore.kube.client import Client
+from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS
+from longshore.planning import LeftOut, Objective, Plan, Problem, greedy
+from longshore.podset.arguments import NAME, planner_settings
+from longshore.podset.planners import planners_of
+from longshore.podset.profile import podset_profile, without_planner
+from longshore.podset.setplan import GATE, entries_of
+from longshore.podset.sets import PodSet, Sets
+from longshore.podset.texts import GATED, why_held
+
+
+class Wanted(msgspec.Struct, frozen=True, rename="camel"):
+    """How the set is to be planned; budget in seconds."""
+
+    objective: Objective
+    all_or_nothing: bool
+    budget: float
+
+
+class Placed(msgspec.Struct, frozen=True):
+    pod: str
+    node: str
+    # Whether the stored plan has it already.
+    stored: bool
+
+
+class NotPlaced(msgspec.Struct, frozen=True):
+    pod: str
+    reason: str
+
+
+class Preview(msgspec.Struct, frozen=True, rename="camel"):
+    namespace: str
+    pod_set: str
+    # The trigger that counts, and what holds the set; empty if there is none, or nothing does.
+    trigger: str
+    held_by: str
+    wanted: Wanted
+    planner: str
+    objective: float
+    bound: float | None
+    gap: float | None
+    seconds: float
+    assignments: tuple[Placed, ...]
+    left_out: tuple[NotPlaced, ...]
+    # Pods of the set that are not for this planner, or not yet.
+    not_planned: tuple[NotPlaced, ...]
+    nodes: tuple[NodeLoad, ...]
+    warnings: tuple[str, ...] = ()
+
+
+async def take(client: Client, *, namespace: str, podset: str) -> Snapshot:
+    """All that is needed to plan the set. Raises UserError, also if there is no such set."""
+    found = await read(client, namespace=namespace)
+    found.podset(namespace, podset)
+    everything = await take_all(client, SCHEDULE_TRIGGERS, SCHEDULE_PLANS)
+    # What the caller may read in the namespace alone is there in any case.
+    return joined(Snapshot((*found.pods, *found.triggers, *found.plans)), everything)
+
+
+def planner_setup(config: str | None = None, *, plugins: Sequence[str] = ()) -> Setup:
+    """The profile of pod sets without the plugin that holds them. Raises UserError."""
+    if config is None:
+        registered = load_plugins(plugins)
+        own = replace(default_configuration(), profiles=(podset_profile(),))
+        given = [plugin for plugin in registered.values() if plugin.source in plugins]
+        setup = Setup(enable(own, given), registered)
+    else:
+        setup = set_up(config, plugins=plugins)
+        if all(each.scheduler_name != SCHEDULER_NAME for each in setup.configuration.profiles):
+            raise UserError(f"{config} has no profile for the pods of sets: schedulerName {SCHEDULER_NAME}")
+    profiles = tuple(map(without_planner, setup.configuration.profiles))
+    return Setup(replace(setup.configuration, profiles=profiles), setup.plugins, setup.warnings)
+
+
+def preview(
+    setup: Setup,
+    snapshot: Snapshot,
+    *,
+    namespace: str,
+    podset: str,
+    objective: Objective | None = None,
+    budget: float | None = None,
+) -> Preview:
+    """`objective` and `budget`, in seconds, are those of the trigger unless they are given."""
+    engine = Engine(setup.configuration, plugins=setup.plugins)
+    for thing in snapshot.objects:
+        if not isinstance(thing, ScheduleTrigger | SchedulePlan):
+            engine.receive(Change(None, thing), now=0.0)
+    sets = sets_of(snapshot.objects)
+    seen = sets.get((namespace, podset)) or PodSet(namespace, podset)
+    chooser = engine.chooser(SCHEDULER_NAME)
+    _nominate_others(chooser, sets, seen)
+    # In the order in which the scheduler has them.
+    pending = [seen.pending[uid] for uid in sorted(seen.pending)]
+    pods = {pod.metadata.uid: PodInfo.of(pod) for pod in pending if not _why_not(pod)}
+    uids = {info.pod.metadata.name: uid for uid, info in pods.items()}
+    kept = {uids[name]: node for name, node in _entries(seen).items() if name in uids}
+    wanted = _wanted(seen.trigger, objective, budget)
+    plan = _plan(chooser, pods, kept, wanted, gated=_gated(pending))
+    nodes = {each.uid: each.node for each in plan.assignments}
+    return Preview(
+        namespace,
+        podset,
+        seen.trigger.metadata.name if seen.trigger else "",
+        "" if seen.released else why_held(seen),
+        wanted,
+        plan.planner,
+        plan.objective,
+        plan.bound,
+        plan.gap,
+        plan.seconds,
+        tuple(
+            Placed(pods[uid].pod.metadata.name, node, kept.get(uid) == node) for uid, node in nodes.items()
+        ),
+        tuple(NotPlaced(pods[each.uid].pod.metadata.name, each.reason) for each in plan.left_out),
+        tuple(NotPlaced(pod.metadata.name, why) for pod in pending if (why := _why_not(pod))),
+        node_loads(chooser.cluster, ((pods[uid], node) for uid, node in nodes.items())),
+        (*setup.warnings, *snapshot.warnings, *_not_asked(setup, chooser, podset)),
+    )
+
+
+def _wanted(trigger: ScheduleTrigger | None, objective: Objective | None, budget: float | None) -> Wanted:
+    spec = trigger.spec if trigger else ScheduleTriggerSpec()
+    return Wanted(
+        objective or ("Pack" if spec.objective == PACK else "Balance"),
+        spec.all_or_nothing,
+        spec.budget_seconds if budget is None else budget,
+    )
+
+
+def _why_not(pod: Pod) -> str:
+    """Why the pod is not planned; empty if it is."""
+    if pod.spec.scheduler_name != SCHEDULER_NAME:
+        return f"it belongs to scheduler {pod.spec.scheduler_name}"
+    gates = [gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE]
+    return f"it waits for scheduling gates: {', '.join(gates)}" if gates else ""
+
+
+def _gated(pods: Iterable[Pod]) -> str:
+    """Why a set does not go as a whole, if one of its pods has the gate of somebody else."""
+    for pod in pods:
+        for gate in pod.spec.scheduling_gates:
+            if gate.name != GATE and pod.spec.scheduler_name == SCHEDULER_NAME:
+                return GATED.format(pod=pod.metadata.name, gate=gate.name)
+    return ""
+
+
+def _plan(
+    chooser: Chooser, pods: Mapping[str, PodInfo], kept: Mapping[str, str], wanted: Wanted, *, gated: str
+) -> Plan:
+    """As the scheduler does it."""
+    whole = wanted.all_or_nothing
+    if whole and gated:
+        return Plan((), tuple(LeftOut(info.pod.key, uid, gated) for uid, info in pods.items()))
+    problem = Problem(
+        chooser, list(pods.values()), objective=wanted.objective, kept=kept, all_or_nothing=whole
+    )
+    plan = greedy.plan(problem, clock=time.monotonic, budget=wanted.budget)
+    if not whole or plan.complete or not kept:
+        return plan
+    # What is kept may be what stands in the way.
+    left = wanted.budget - plan.seconds
+    anew = greedy.plan(replace(problem, kept={}), clock=time.monotonic, budget=left)
+    return anew if anew.complete else plan
+
+
+def _nominate_others(chooser: Chooser, sets: Sets, seen: PodSet) -> None:
+    """Pods of other sets that are on their way have room kept for them."""
+    for other in sets:
+        if other is seen or not other.released:
+            continue
+        entries = _entries(other)
+        for pod in other.pending.values():
+            if pod.metadata.name in entries and not _why_not(pod):
+                chooser.cluster.nominations.add(PodInfo.of(pod), entries[pod.metadata.name])
+
+
+def _entries(podset: PodSet) -> dict[str, str]:
+    return entries_of(podset.plan) if podset.plan else {}
+
+
+def _not_asked(setup: Setup, chooser: Chooser, podset: str) -> Iterator[str]:
+    [profile] = [each for each in setup.configuration.profiles if each.scheduler_name == SCHEDULER_NAME]
+    args = profile.args.get(NAME)
+    settings = planner_settings(args if isinstance(args, Mapping) else None)
+    if planners := planners_of(podset, tuple(chooser.cluster.objects(Service)), settings):
+        names = ", ".join(each.name for each in planners)
+        yield f"the planner of the set, Service {names}, was not asked: this is what the built-in one plans"
+    if setup.configuration.extenders:
+        yield "extenders have a say as well, and were not asked"

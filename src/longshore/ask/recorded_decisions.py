@@ -1,0 +1,45 @@
+"""What a running scheduler decided about a pod: asking for it, and the answer."""
+
+from dataclasses import replace
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import msgspec
+
+from longshore.engine.answers.records import Decision, Recorded, path_of
+from longshore.errors import UserError
+from longshore.kube.client import Client
+from longshore.kube.config import Connection
+from longshore.kube.errors import ApiError, ConnectionFailed
+
+
+async def ask(url: str, connection: Connection, *, namespace: str, name: str) -> tuple[Decision, ...]:
+    """With the token that the API server is shown. Raises UserError."""
+    address = urlsplit(url)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise UserError(f'--scheduler "{url}" is not a URL: write it as https://host:port')
+    if address.scheme == "http" and not _is_loopback(address.hostname):
+        raise UserError(
+            f"--scheduler {url} would carry your token in the clear: use https, or http://localhost:10259 "
+            "with kubectl port-forward"
+        )
+    try:
+        if await connection.authorization() is None:
+            raise UserError("the kubeconfig has no token to show to the scheduler: use one that has")
+        there = replace(connection, server=url.rstrip("/"), server_hostname=None, proxy_url=None)
+        async with Client(there) as client:
+            answer = await client.request("GET", path_of(namespace, name))
+        return msgspec.json.decode(answer, type=Recorded).decisions
+    except ApiError as error:
+        raise UserError(f"the scheduler refuses: {error}") from error
+    except ConnectionFailed as error:
+        raise UserError(f"cannot talk to the scheduler: {error}") from error
+    except msgspec.DecodeError as error:
+        raise UserError(f"{url} is no scheduler of ours: {error}") from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

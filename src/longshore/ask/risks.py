@@ -1,0 +1,204 @@
+"""How likely nodes are to be overloaded, as the agents SafeOverload and SafeBalance see it: `longshore risk`.
+
+The agents themselves are asked, with a pod of the given demand or one that asks for nothing, about the nodes
+as they are now. What stands beside their answers comes from the functions that they work it out with.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+import msgspec
+import numpy as np
+
+from longshore.agents import annotations, beta
+from longshore.agents.load import COLUMNS, REASON_NO_MEASUREMENTS, load_of
+from longshore.agents.safe import REASON_RISK, SafeBalance, SafeBalanceArgs, SafeOverload, SafeOverloadArgs
+from longshore.api import Change, Container, Node, ObjectMeta, Pod, PodSpec, ResourceRequirements
+from longshore.cluster import ClusterState, PodInfo
+from longshore.cluster.measures import PERCENTILES
+from longshore.engine import Engine
+from longshore.engine.handle import EngineHandle
+from longshore.errors import UserError
+from longshore.framework import CycleState
+from longshore.measure.providers import Values
+
+
+class ResourceRisk(msgspec.Struct, frozen=True, rename="camel"):
+    """Of one resource of a node. What is not known is None, and so is a distribution that does not exist.
+
+    Amounts are in millicores or bytes, as they were measured; `mu` and `sigma` are what the agents make of
+    them, as shares of the capacity with the pod on the node: a deviation that is not known is none to them.
+    """
+
+    capacity: int
+    mean: float | None
+    deviation: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    # Seconds since it was measured.
+    age: float | None
+    mu: float | None
+    sigma: float | None
+    alpha: float | None
+    beta: float | None
+    risk: float | None
+    accepted: bool
+    reason: str
+
+
+class NodeRisk(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    # The higher of its resources; None if none is known.
+    risk: float | None
+    accepted: bool
+    reasons: tuple[str, ...]
+    # What the agents give it, from 0 to 100, by their verbs.
+    scores: Mapping[str, int]
+    resources: Mapping[str, ResourceRisk]
+
+
+class Risks(msgspec.Struct, frozen=True, rename="camel"):
+    """Of several nodes, the worst first; the settings are in percent, the demand in millicores and bytes."""
+
+    nodes: tuple[NodeRisk, ...]
+    utilization: int
+    percentile: int
+    demand: Mapping[str, int]
+
+
+def demand(requests: Mapping[str, str]) -> PodInfo:
+    """A pod that asks for so much. Raises UserError for what is no quantity."""
+    container = Container(name="demand", resources=ResourceRequirements(requests=dict(requests)))
+    pod = Pod(metadata=ObjectMeta(name="demand", uid="demand"), spec=PodSpec(containers=(container,)))
+    info = PodInfo.of(pod)
+    if info.problem:
+        raise UserError(info.problem.rpartition("requests.")[2])
+    return info
+
+
+def risks(
+    nodes: Mapping[str, Node],
+    pods: Sequence[Pod],
+    values: Values | None,
+    *,
+    pod: PodInfo,
+    args: SafeOverloadArgs,
+    max_age: float,
+    now: float,
+    only: Sequence[str] = (),
+) -> Risks:
+    """`values` is None if the nodes' annotations are to be read; `only`: these nodes. Raises UserError."""
+    for name in only:
+        if name not in nodes:
+            raise UserError(_no_node(name, nodes))
+    engine = Engine()
+    for thing in (*nodes.values(), *pods):
+        engine.receive(Change(None, thing), now=0.0)
+    cluster = engine.cluster
+    cluster.measures.max_age = max_age
+    if values is None:
+        annotations.read_load(cluster)
+    cluster.measures.put(values or {}, now=now)
+    found = _ask(engine, pod, args, now)
+    chosen = [found[name] for name in (dict.fromkeys(only) or nodes)]
+    return Risks(
+        tuple(sorted(chosen, key=_worst_first)),
+        args.utilization,
+        args.percentile,
+        {resource: pod.requests.get(resource, 0) for resource in COLUMNS},
+    )
+
+
+def _ask(engine: Engine, pod: PodInfo, args: SafeOverloadArgs, now: float) -> dict[str, NodeRisk]:
+    handle, state, nodes = EngineHandle(engine), CycleState(), engine.cluster.all_nodes()
+    overload = SafeOverload(args, handle=handle)
+    balance_args = SafeBalanceArgs(args.forecast_weight, args.fine_scores, args.missing)
+    balance = SafeBalance(balance_args, handle=handle)
+    refused = {r.reason: _column(r.where, len(nodes)) for r in overload.filter(state, pod, nodes)}
+    scores = {
+        agent.verb: _column(agent.score(state, pod, nodes), len(nodes)) for agent in (overload, balance)
+    }
+    resources = {
+        resource: _resource(engine.cluster, resource, pod, args, now, refused) for resource in COLUMNS
+    }
+    found = {}
+    for place, name in enumerate(nodes.names):
+        if not name:
+            continue
+        of_node = {resource: each[place] for resource, each in resources.items()}
+        known = [each.risk for each in of_node.values() if each.risk is not None]
+        reasons = tuple(reason for reason, where in refused.items() if where[place])
+        found[name] = NodeRisk(
+            name,
+            risk=max(known, default=None),
+            accepted=not reasons,
+            reasons=reasons,
+            scores={verb: int(score[place]) for verb, score in scores.items()},
+            resources=of_node,
+        )
+    return found
+
+
+def _resource(
+    cluster: ClusterState,
+    resource: str,
+    pod: PodInfo,
+    args: SafeOverloadArgs,
+    now: float,
+    refused: Mapping[str, Sequence[int]],
+) -> list[ResourceRisk]:
+    """Of all rows of the cluster."""
+    nodes, measures = cluster.all_nodes(), cluster.measures
+    load = load_of(nodes, resource, forecast_weight=args.forecast_weight / 100, missing=args.missing)
+    mu, sigma = load.shares(pod.requests.get(resource, 0))
+    risk = beta.risk(mu, sigma, args.utilization / 100)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        alpha, other = beta.fit(mu, sigma)
+    # There is no such distribution where the deviation is none, or more than any could have.
+    fitted = load.known & (sigma >= beta.NEGLIGIBLE) & (alpha > 0) & (other > 0)
+    columns = {
+        "mean": measures.value(f"{resource}/mean", nodes),
+        "deviation": measures.value(f"{resource}/std", nodes),
+        **{name: measures.value(f"{resource}/{name}", nodes) for name in PERCENTILES},
+        "age": now - measures.time(f"{resource}/mean", nodes),
+        "mu": np.where(load.known, mu, math.nan),
+        "sigma": np.where(load.known, sigma, math.nan),
+        "alpha": np.where(fitted, alpha, math.nan),
+        "beta": np.where(fitted, other, math.nan),
+        "risk": np.where(load.known, risk, math.nan),
+    }
+    too_risky = REASON_RISK.format(
+        utilization=args.utilization, resource=resource, percentile=args.percentile
+    )
+    found = []
+    for place, (known, capacity) in enumerate(zip(load.known.tolist(), load.capacity.tolist(), strict=True)):
+        reason = too_risky if known else REASON_NO_MEASUREMENTS
+        reason = reason if reason in refused and refused[reason][place] else ""
+        amounts = {name: _known(column[place]) for name, column in columns.items()}
+        found.append(ResourceRisk(capacity=capacity, **amounts, accepted=not reason, reason=reason))
+    return found
+
+
+def _column(answer: object, size: int) -> list[int]:
+    """One element for each node, also if the answer is the same for all; truth is a number here."""
+    column: list[int] = np.broadcast_to(np.asarray(answer), (size,)).tolist()
+    return column
+
+
+def _known(amount: float) -> float | None:
+    return None if math.isnan(amount) else float(amount)
+
+
+def _worst_first(node: NodeRisk) -> tuple[bool, float, float, str]:
+    """By risk, then by how much is used. What is not known comes last."""
+    most = max((each.mu for each in node.resources.values() if each.mu is not None), default=0.0)
+    return node.risk is None, -(node.risk or 0.0), -most, node.name
+
+
+def _no_node(name: str, nodes: Mapping[str, Node]) -> str:
+    close = get_close_matches(name, list(nodes), n=3)
+    hint = f"did you mean {' or '.join(close)}?" if close else "kubectl get nodes shows those there are"
+    return f"there is no node {name}: {hint}"

@@ -1,0 +1,69 @@
+"""`longshore pin` and `longshore unpin` for people: what was done, and a table of what is pinned."""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import click
+
+from longshore.ask.pin_plan import Pinned, Plan
+from longshore.ask.pin_writes import Unpinned
+from longshore.ask.pins import Entry
+
+_ANY_NAMESPACE = "(any)"
+_WIDER_THAN_ANY_TABLE = 100_000
+_AGREES = {True: "yes", False: "no", None: ""}
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    for pin in plan.pins:
+        yield _headline(pin)
+        if pin.taken_from:
+            yield f"  no longer to {', '.join(pin.taken_from)}"
+        if pin.also_on:
+            yield f"  and still to {', '.join(pin.also_on)}"
+        if not pin.exists:
+            yield "  there is no such pod yet"
+    for left_out in plan.left_out:
+        yield f"left out: {left_out.pod}: {left_out.reason}"
+
+
+def _headline(pin: Pinned) -> str:
+    state = "is" if pin.changed else "was already"
+    force = ", by force" if pin.force else ""
+    return f"{pin.namespace}/{pin.pod} {state} pinned to {pin.node} for scheduler {pin.scheduler}{force}"
+
+
+def unpinned_lines(done: Unpinned) -> Iterator[str]:
+    name = f"{done.namespace}/{done.pod}"
+    if done.nodes:
+        yield f"{name} is no longer pinned to {', '.join(done.nodes)} for scheduler {done.scheduler}"
+    if done.older_nodes:
+        yield (
+            f"the older label {done.older_label} is taken off {', '.join(done.older_nodes)}: "
+            f"it was for every {done.pod}, in whatever namespace"
+        )
+
+
+def draw(entries: Sequence[Entry]) -> None:
+    """A line for each label and pod, as wide as it has to be: names are there to be searched for."""
+    from rich.console import Console
+    from rich.table import Table
+
+    if not entries:
+        click.echo("nothing is pinned here")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("scheduler", "namespace", "pod", "pinned to", "runs on", "agrees", "notes"):
+        table.add_column(heading, no_wrap=True)
+    for entry in entries:
+        nodes = ", ".join(f"{node.name} (force)" if node.force else node.name for node in entry.nodes)
+        table.add_row(
+            entry.scheduler,
+            entry.namespace or _ANY_NAMESPACE,
+            entry.pod,
+            nodes,
+            entry.runs_on,
+            _AGREES[entry.agrees],
+            "; ".join(entry.notes),
+        )
+    Console(file=sys.stdout, highlight=False, markup=False, width=_WIDER_THAN_ANY_TABLE).print(table)

@@ -1,0 +1,145 @@
+"""`longshore plan` for people: which pod goes where, what has no place and why, and how full nodes get."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from longshore.api.duration import format_duration
+from longshore.ask.node_loads import NodeLoad
+from longshore.ask.preview import NotPlaced, Preview
+from longshore.ask.stored_plan import Entry, StoredPlan
+from longshore.cli.bars import Bars
+
+_WIDER_THAN_ANY_TABLE = 100_000
+_SOME_NODES = 20
+_SOME_PODS = 5
+
+
+def draw_stored(plan: StoredPlan, *, everything: bool) -> None:
+    console = _console()
+    _warn(plan.warnings)
+    click.echo(f"plan {plan.name} of set {plan.namespace}/{plan.pod_set}{_made_by(plan)}")
+    worth = _worth(plan.objective, plan.bound, plan.gap)
+    if worth:
+        click.echo(worth)
+    there = sum(entry.standing == "there" for entry in plan.entries)
+    click.echo(f"pods that are where the plan says: {there} of {len(plan.entries)}")
+    if plan.entries:
+        click.echo()
+        rows = ((entry.pod, entry.node, _standing(entry)) for entry in plan.entries)
+        console.print(_table(("pod", "planned on", "is it there"), rows))
+    outside = [f"{each.pod} ({each.runs_on or 'pending'})" for each in plan.without_entry]
+    if outside:
+        click.echo(f"\nnot in the plan: {', '.join(outside)}")
+    _paragraph("no node for", _grouped(NotPlaced(each.pod, each.reason) for each in plan.unplaced))
+    if plan.conditions:
+        click.echo()
+        said = ((each.type, each.status, each.reason, each.message) for each in plan.conditions)
+        console.print(_table(("condition", "status", "reason", "message"), said))
+    _draw_nodes(console, plan.nodes, {entry.node for entry in plan.entries}, everything=everything)
+
+
+def draw_preview(made: Preview, *, everything: bool) -> None:
+    console = _console()
+    _warn(made.warnings)
+    click.echo(f"preview of set {made.namespace}/{made.pod_set}; nothing is written")
+    if made.held_by:
+        click.echo(made.held_by)
+    whole = ", as a whole or not at all" if made.wanted.all_or_nothing else ""
+    budget = format_duration(made.wanted.budget)
+    click.echo(f"planned to {made.wanted.objective}{whole}, in {made.seconds:.3f} s of {budget}")
+    if made.assignments or made.left_out:
+        click.echo(_worth(made.objective, made.bound, made.gap))
+    else:
+        click.echo("no pod of the set waits to be planned")
+    if made.assignments:
+        click.echo()
+        rows = ((each.pod, each.node, "stored already" if each.stored else "") for each in made.assignments)
+        console.print(_table(("pod", "would go to", ""), rows))
+    _paragraph("no node for", _grouped(made.left_out))
+    _paragraph("not planned", _grouped(made.not_planned))
+    _draw_nodes(console, made.nodes, {each.node for each in made.assignments}, everything=everything)
+
+
+def _console() -> Console:
+    """Names are there to be searched for: no line is cut or broken."""
+    return Console(file=sys.stdout, highlight=False, markup=False, width=_WIDER_THAN_ANY_TABLE)
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _made_by(plan: StoredPlan) -> str:
+    by = f", by planner {plan.planner}" if plan.planner else ""
+    return by + (f" in {plan.seconds:.3f} s" if plan.seconds is not None else "")
+
+
+def _worth(objective: float | None, bound: float | None, gap: float | None) -> str:
+    parts = [("objective", objective, "{:.4g}"), ("bound", bound, "{:.4g}"), ("gap", gap, "{:.1%}")]
+    return ", ".join(f"{name} {form.format(value)}" for name, value, form in parts if value is not None)
+
+
+def _standing(entry: Entry) -> str:
+    match entry.standing:
+        case "there":
+            return "yes"
+        case "elsewhere":
+            return f"no: on {entry.runs_on}"
+        case "pending":
+            return "pending"
+        case "ended":
+            return "ended"
+        case "missing":
+            return "there is no such pod"
+
+
+def _grouped(pods: Iterable[NotPlaced]) -> Iterator[str]:
+    """Pods that have the same reason in one line."""
+    by_reason: dict[str, list[str]] = {}
+    for each in pods:
+        by_reason.setdefault(each.reason, []).append(each.pod)
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - _SOME_PODS} more" if len(names) > _SOME_PODS else ""
+        yield f"{', '.join(names[:_SOME_PODS])}{more}: {reason}"
+
+
+def _paragraph(heading: str, lines: Iterable[str]) -> None:
+    for number, line in enumerate(lines):
+        click.echo(f"  {line}" if number else f"\n{heading}:\n  {line}")
+
+
+def _draw_nodes(console: Console, nodes: Sequence[NodeLoad], planned: set[str], *, everything: bool) -> None:
+    """Those of the plan first, with what comes on top of what is there."""
+    if not nodes:
+        return
+    ranked = sorted(nodes, key=lambda node: (node.name not in planned, node.name))
+    shown = ranked if everything else ranked[:_SOME_NODES]
+    bars = Bars(console.encoding)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("node", "pods", "cpu", "memory"):
+        table.add_column(heading, no_wrap=True)
+    for node in shown:
+        table.add_row(
+            node.name,
+            bars.counts(node.now.pods, node.planned.pods),
+            bars.becoming(node.now.cpu, node.planned.cpu, node.allocatable.cpu),
+            bars.becoming(node.now.memory, node.planned.memory, node.allocatable.memory),
+        )
+    click.echo()
+    console.print(table)
+    if len(shown) < len(nodes):
+        click.echo(f"and {len(nodes) - len(shown)} more: --all shows them")
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in headings:
+        table.add_column(heading, no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table

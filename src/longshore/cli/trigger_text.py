@@ -1,0 +1,104 @@
+"""`longshore trigger` for people: what was done, how the set is getting on, and a table of triggers."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+import click
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+
+from longshore.api.duration import format_duration
+from longshore.ask.triggers import Progress, Trigger, Triggered
+
+_WIDER_THAN_ANY_TABLE = 100_000
+
+
+class Report:
+    """Tells things as they happen. On a terminal the counts change in place, elsewhere each is a line."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._status: Status | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def triggered(self, done: Triggered) -> None:
+        if self._quiet:
+            return
+        for warning in done.warnings:
+            click.echo(f"warning: {done.namespace}/{done.name}: {warning}", err=True)
+        click.echo(done_line(done))
+
+    def progress(self, progress: Progress) -> None:
+        if self._quiet:
+            return
+        line = progress_line(progress)
+        if not progress.held and self._status is not None:
+            self._status.stop()
+            self._status = None
+        if not progress.held or not sys.stdout.isatty():
+            click.echo(line)
+        elif self._status is None:
+            self._status = Console(file=sys.stdout, highlight=False).status(line)
+            self._status.start()
+        else:
+            self._status.update(line)
+
+
+def done_line(done: Triggered) -> str:
+    of_set = f" of set {done.pod_set}" if done.pod_set else ""
+    state = f"is now {done.state}; it was {done.before}" if done.changed else f"was already {done.state}"
+    return f"trigger {done.namespace}/{done.name}{of_set} {state}"
+
+
+def progress_line(progress: Progress) -> str:
+    if not progress.held and not progress.bound:
+        return "the set has no pods"
+    return f"{progress.held} held, {progress.bound} bound"
+
+
+def draw(triggers: Sequence[Trigger], *, namespaces: bool) -> None:
+    """A line for each, as wide as it has to be: names are there to be searched for."""
+    if not triggers:
+        click.echo("there are no triggers here")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    headings = ("trigger", "set", "state", "held", "bound", "fires at", "notes")
+    for heading in ("namespace", *headings) if namespaces else headings:
+        table.add_column(heading, no_wrap=True, justify="right" if heading in ("held", "bound") else "left")
+    now = datetime.now(UTC)
+    for each in triggers:
+        cells = (
+            each.name,
+            each.pod_set,
+            each.state,
+            "" if each.held is None else str(each.held),
+            "" if each.bound is None else str(each.bound),
+            fires_at(each.fire_at, now),
+            "; ".join(each.notes),
+        )
+        table.add_row(*((each.namespace, *cells) if namespaces else cells))
+    Console(file=sys.stdout, highlight=False, markup=False, width=_WIDER_THAN_ANY_TABLE).print(table)
+
+
+def fires_at(text: str | None, now: datetime) -> str:
+    """The time, and how long until then."""
+    if not text:
+        return ""
+    try:
+        seconds = (datetime.fromisoformat(text) - now).total_seconds()
+    except (ValueError, TypeError):
+        # Not as the scheduler writes it.
+        return text
+    return f"{text} (in {format_duration(float(round(seconds)))})" if seconds >= 1 else text

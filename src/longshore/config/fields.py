@@ -1,0 +1,226 @@
+"""Reads a mapping of the file field by field.
+
+A reader is a function of `Fields` that takes each field it knows; whatever it did not take is an unknown
+field. A value of the wrong type is reported and read as the default, so that one pass finds all that is
+wrong. As in kube-scheduler, a field that is null counts as left out.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from fractions import Fraction
+from typing import TypeVar
+
+from longshore.config.problems import Report, child, either, found, suggestion
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+FLOAT32_MAX = 3.4028235e38
+
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
+_UNITS["h"] = 60 * _UNITS["m"]
+# More digits than 40 are no duration that anybody wants, and Python would refuse some of them.
+_PART = r"([0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(ns|us|µs|μs|ms|s|m|h)"
+_DURATION_PART = re.compile(_PART)
+_DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
+
+T = TypeVar("T")
+S = TypeVar("S", bound=str)
+
+
+class Fields:
+    def __init__(self, content: Mapping[str, object], path: str, report: Report) -> None:
+        self._content = content
+        self._known: set[str] = set()
+        self.path = path
+        self.report = report
+
+    def problem(self, name: str, text: str, *, item: int | None = None) -> None:
+        """About a field, or about an item of it."""
+        self.report.problem(child(self.path, name) + ("" if item is None else f"[{item}]"), text)
+
+    def warning(self, name: str, text: str) -> None:
+        self.report.warning(child(self.path, name), text)
+
+    def given(self, name: str) -> bool:
+        """An empty list counts as left out, like null."""
+        return self._content.get(name) not in (None, [])
+
+    def count(self, name: str) -> int:
+        """How many items a list has; 0 for all else."""
+        value = self._content.get(name)
+        return len(value) if isinstance(value, list) else 0
+
+    def _take(self, name: str) -> object:
+        self._known.add(name)
+        return self._content.get(name)
+
+    def _wrong(self, name: str, wanted: str, value: object, *, item: int | None = None) -> None:
+        self.problem(name, f"must be {wanted}, found {found(value)}", item=item)
+
+    def text(self, name: str, default: str = "") -> str:
+        """An empty text counts as left out."""
+        value = self._take(name)
+        if isinstance(value, str):
+            return value or default
+        if value is not None:
+            self._wrong(name, "a text", value)
+        return default
+
+    def needed_text(self, name: str, wanted: str) -> str:
+        value = self._take(name)
+        if value is None or value == "":
+            self.problem(name, f"missing; it must be {wanted}")
+        return self.text(name)
+
+    def choice(self, name: str, allowed: Collection[S]) -> S | None:
+        """One of the allowed texts; None where it is left out or wrong."""
+        value = self._take(name)
+        for option in allowed:
+            if value == option:
+                return option
+        if value is not None and value != "":
+            self._wrong(name, either(allowed), value)
+        return None
+
+    def needed_choice(self, name: str, allowed: Collection[S]) -> S | None:
+        value = self._take(name)
+        if value is None or value == "":
+            self.problem(name, f"missing; it must be {either(allowed)}")
+        return self.choice(name, allowed)
+
+    def refuse(self, name: str, why: str) -> None:
+        """A field that kube-scheduler knows, but that must not be there."""
+        if self._take(name) is not None:
+            self.problem(name, why)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        value = self._take(name)
+        if isinstance(value, bool):
+            return value
+        if value is not None:
+            self._wrong(name, "true or false", value)
+        return default
+
+    def integer(self, name: str, default: int = 0, *, at_least: int, at_most: int = INT32_MAX) -> int:
+        value = self._take(name)
+        if value is None:
+            return default
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._wrong(name, _whole(at_least, at_most), value)
+            return default
+        if not at_least <= value <= at_most:
+            self._wrong(name, _whole(at_least, at_most, too_large=value > at_most), value)
+            return default
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        """A number; 0 counts as left out."""
+        value = self._take(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= FLOAT32_MAX:
+            return float(value) or default
+        if value is not None:
+            self._wrong(name, "a number", value)
+        return default
+
+    def duration(self, name: str, default: float) -> float:
+        """A duration as Go writes it ("1m30s"), in seconds."""
+        value = self._take(name)
+        if value is None:
+            return default
+        nanoseconds = _nanoseconds(value) if isinstance(value, str) else None
+        if nanoseconds is None:
+            self._wrong(name, "a duration such as 15s or 1m30s", value)
+            return default
+        return nanoseconds / 1e9
+
+    def texts(
+        self, name: str, wanted: str = "a text", valid: Callable[[str], bool] = lambda _: True
+    ) -> tuple[str, ...]:
+        """The items that are texts and valid; the others are reported."""
+        good = []
+        for index, item in enumerate(self._list(name, "a list of texts")):
+            if isinstance(item, str) and valid(item):
+                good.append(item)
+            else:
+                self._wrong(name, wanted, item, item=index)
+        return tuple(good)
+
+    def mapping(self, name: str) -> Mapping[str, object]:
+        """A mapping as it is in the file."""
+        value = self._take(name)
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            self._wrong(name, "a mapping", value)
+        return {}
+
+    def nested(self, name: str, reader: "Callable[[Fields], T]") -> T:
+        """What the reader makes of the mapping; one that was left out is read as an empty one."""
+        value = self._take(name)
+        if isinstance(value, dict | None):
+            return read_mapping(value or {}, child(self.path, name), self.report, reader)
+        self._wrong(name, "a mapping", value)
+        return _read_nothing(reader)
+
+    def optional(self, name: str, reader: "Callable[[Fields], T]") -> T | None:
+        value = self._take(name)
+        return None if value is None else self.nested(name, reader)
+
+    def each(self, name: str, reader: "Callable[[Fields], T]") -> tuple[T, ...]:
+        """One result for each item, also for one that is no mapping: positions stay those of the file."""
+        results = []
+        for index, item in enumerate(self._list(name, "a list of mappings")):
+            if isinstance(item, dict):
+                path = f"{child(self.path, name)}[{index}]"
+                results.append(read_mapping(item, path, self.report, reader))
+            else:
+                self._wrong(name, "a mapping", item, item=index)
+                results.append(_read_nothing(reader))
+        return tuple(results)
+
+    def _list(self, name: str, wanted: str) -> list[object]:
+        value = self._take(name)
+        if isinstance(value, list):
+            return value
+        if value is not None:
+            self._wrong(name, wanted, value)
+        return []
+
+    def report_unknown(self) -> None:
+        for name in self._content:
+            if name not in self._known:
+                self.problem(name, f"unknown field{suggestion(name, self._known)}")
+
+
+def read_mapping(
+    content: Mapping[str, object], path: str, report: Report, reader: Callable[[Fields], T]
+) -> T:
+    fields = Fields(content, path, report)
+    result = reader(fields)
+    fields.report_unknown()
+    return result
+
+
+def _read_nothing(reader: Callable[[Fields], T]) -> T:
+    """The defaults, without the problems of leaving all out: what stands there instead is the problem."""
+    return reader(Fields({}, "", Report()))
+
+
+def _whole(at_least: int, at_most: int, *, too_large: bool = False) -> str:
+    """The range in words; the limits of 32 and 64 bits are named only where they were passed."""
+    if at_most not in (INT32_MAX, INT64_MAX):
+        return f"a whole number from {at_least} to {at_most}"
+    if too_large:
+        return f"a whole number of at most {at_most}"
+    return "a whole number" if at_least == -INT64_MAX else f"a whole number of at least {at_least}"
+
+
+def _nanoseconds(text: str) -> int | None:
+    if not _DURATION.fullmatch(text):
+        return None
+    total = int(sum(Fraction(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text)))
+    if total > INT64_MAX:
+        return None
+    return -total if text.startswith("-") else total

@@ -1,0 +1,219 @@
+"""From the file to the configuration: what concerns the whole of it."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from longshore.config import document
+from longshore.config.arguments import NodeResourcesFitArgs
+from longshore.config.base import API_VERSION
+from longshore.config.fields import INT64_MAX, Fields, read_mapping
+from longshore.config.measurements import read_measurements
+from longshore.config.plugins import PluginPoints
+from longshore.config.problems import InvalidConfiguration, Report, found, quoted
+from longshore.config.profiles import (
+    DEFAULT_SCHEDULER_NAME,
+    default_profile,
+    read_profiles,
+)
+from longshore.config.values import (
+    ClientConnection,
+    Configuration,
+    LeaderElection,
+    Loaded,
+    LongshoreSettings,
+    ProfileConfiguration,
+)
+from longshore.config.webhooks import Extender, read_extenders
+from longshore.framework.profile import TieBreak
+
+_KIND = "KubeSchedulerConfiguration"
+_FIT = "NodeResourcesFit"
+_PLUGIN_SOURCE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*|.+\.py")
+_TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
+# What they may say is said in the same way in v1, but for some fields and plugins that were removed.
+_OLDER = tuple(f"kubescheduler.config.k8s.io/{version}" for version in ("v1beta2", "v1beta3"))
+# Fields that many files still have from v1beta2.
+_REMOVED = ("healthzBindAddress", "metricsBindAddress")
+
+
+def default_configuration(scheduler_name: str = "longshore") -> Configuration:
+    """What counts without a file: the default plugins for one scheduler name, and a lease of that name."""
+    return Configuration(
+        profiles=(default_profile(scheduler_name),),
+        leader_election=LeaderElection(resource_name=scheduler_name),
+    )
+
+
+def load(path: str | Path, *, known: Mapping[str, PluginPoints]) -> Loaded:
+    """The configuration in a file. `known` holds the plugins that are not kube-scheduler's, by name."""
+    return parse(document.text(path), source=str(path), known=known)
+
+
+def parse(text: str, *, source: str, known: Mapping[str, PluginPoints] | None = None) -> Loaded:
+    """The configuration in a text; `source` is what problems call it."""
+    report = Report()
+    content = _content(text, source, report)
+    configuration = read_mapping(content, "", report, lambda fields: _configuration(fields, known or {}))
+    if report.problems:
+        raise InvalidConfiguration(source, report.problems, report.warnings)
+    return Loaded(configuration, tuple(report.warnings), frozenset(report.plugins), report.arguments)
+
+
+def plugin_sources(path: str | Path) -> tuple[str, ...]:
+    """Where the file says that further plugins come from: the names in the rest of it may be theirs.
+
+    Problems outside of `longshore` are left to `load`.
+    """
+    content = _content(document.text(path), str(path), Report())
+    report = Report()
+    sources = Fields(content, "", report).nested("longshore", _longshore).plugins
+    if report.problems:
+        raise InvalidConfiguration(str(path), report.problems)
+    return sources
+
+
+def _content(text: str, source: str, report: Report) -> dict[str, object]:
+    """The document, if it says that it is what we read."""
+    content = document.read(text, source, report)
+    if not isinstance(content, dict):
+        raise InvalidConfiguration(source, [f"must be a {_KIND}, found {found(content)}"])
+    problems = []
+    version, kind = content.get("apiVersion"), content.get("kind")
+    if version in _OLDER:
+        read_as = f"{version} is read as {API_VERSION}, with the default plugins and weights of that"
+        report.warning("apiVersion", f"{read_as}; write {API_VERSION}")
+    elif version != API_VERSION:
+        old = isinstance(version, str) and version.startswith("kubescheduler.config.k8s.io/")
+        why = "; older versions differ: see the Kubernetes documentation for what to change" if old else ""
+        problems.append(f"apiVersion: must be {API_VERSION}, found {found(version)}{why}")
+    if kind != _KIND:
+        problems.append(f"kind: must be {_KIND}, found {found(kind)}")
+    if problems:
+        raise InvalidConfiguration(source, problems)
+    return content
+
+
+def _configuration(fields: Fields, known: Mapping[str, PluginPoints]) -> Configuration:
+    fields.text("apiVersion")
+    fields.text("kind")
+    for name in _REMOVED:
+        fields.refuse(name, "was removed from the file in v1; remove it")
+    percentage = fields.integer("percentageOfNodesToScore", at_least=0, at_most=100)
+    profiles = read_profiles(fields, known, percentage)
+    extenders = read_extenders(fields)
+    initial = fields.integer("podInitialBackoffSeconds", 1, at_least=1, at_most=INT64_MAX)
+    longest = fields.integer("podMaxBackoffSeconds", 10, at_least=1, at_most=INT64_MAX)
+    if longest < initial:
+        fields.problem("podMaxBackoffSeconds", f"must be at least podInitialBackoffSeconds, {initial}")
+    profiling = fields.flag("enableProfiling", True)
+    election = fields.nested("leaderElection", _leader_election)
+    _warn_of_shared_lease(fields, election, profiles)
+    return Configuration(
+        profiles=_without_ignored(fields, profiles, extenders),
+        extenders=extenders,
+        leader_election=election,
+        client_connection=fields.nested("clientConnection", _client_connection),
+        pod_initial_backoff_seconds=initial,
+        pod_max_backoff_seconds=longest,
+        percentage_of_nodes_to_score=percentage,
+        parallelism=fields.integer("parallelism", 16, at_least=1),
+        enable_profiling=profiling,
+        enable_contention_profiling=fields.flag("enableContentionProfiling", profiling),
+        delay_cache_until_active=fields.flag("delayCacheUntilActive"),
+        longshore=fields.nested("longshore", _longshore),
+    )
+
+
+def _leader_election(fields: Fields) -> LeaderElection:
+    election = LeaderElection(
+        leader_elect=fields.flag("leaderElect", True),
+        lease_duration=fields.duration("leaseDuration", 15.0) or 15.0,
+        renew_deadline=fields.duration("renewDeadline", 10.0) or 10.0,
+        retry_period=fields.duration("retryPeriod", 2.0) or 2.0,
+        resource_lock=fields.text("resourceLock", "leases"),
+        resource_name=fields.text("resourceName", "kube-scheduler"),
+        resource_namespace=fields.text("resourceNamespace", "kube-system"),
+    )
+    if not election.leader_elect:
+        return election
+    for name, duration in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        if duration < 0:
+            fields.problem(name, "must be greater than 0s")
+    if election.lease_duration <= election.renew_deadline:
+        fields.problem("leaseDuration", f"must be greater than renewDeadline, {election.renew_deadline:g}s")
+    if election.resource_lock != "leases":
+        fields.problem("resourceLock", f"must be leases, found {quoted(election.resource_lock)}")
+    return election
+
+
+def _client_connection(fields: Fields) -> ClientConnection:
+    return ClientConnection(
+        kubeconfig=fields.text("kubeconfig"),
+        accept_content_types=fields.text("acceptContentTypes"),
+        content_type=fields.text("contentType", "application/vnd.kubernetes.protobuf"),
+        qps=fields.number("qps", 50.0),
+        burst=fields.integer("burst", 100, at_least=0) or 100,
+    )
+
+
+def _longshore(fields: Fields) -> LongshoreSettings:
+    timeout = fields.duration("pluginTimeout", 1.0)
+    if timeout <= 0:
+        fields.problem("pluginTimeout", "must be greater than 0s")
+    return LongshoreSettings(
+        tie_break=fields.choice("tieBreak", _TIE_BREAKS) or "random",
+        seed=fields.integer("seed", at_least=-INT64_MAX, at_most=INT64_MAX),
+        plugin_timeout=timeout,
+        plugins=fields.texts(
+            "plugins",
+            "module:attribute or the path of a .py file",
+            lambda text: bool(_PLUGIN_SOURCE.fullmatch(text)),
+        ),
+        measurements=fields.optional("measurements", read_measurements),
+    )
+
+
+def _warn_of_shared_lease(
+    fields: Fields, election: LeaderElection, profiles: tuple[ProfileConfiguration, ...]
+) -> None:
+    """A scheduler beside kube-scheduler that asks for the same lease would wait for ever."""
+    lease = (election.resource_namespace, election.resource_name)
+    beside = all(profile.scheduler_name != DEFAULT_SCHEDULER_NAME for profile in profiles)
+    if election.leader_elect and lease == ("kube-system", "kube-scheduler") and beside:
+        own = "the lease is kube-scheduler's own; name another one to run beside it"
+        fields.report.warning("leaderElection.resourceName", own)
+
+
+def _without_ignored(
+    fields: Fields, profiles: tuple[ProfileConfiguration, ...], extenders: tuple[Extender, ...]
+) -> tuple[ProfileConfiguration, ...]:
+    """NodeResourcesFit ignores what extenders look after alone, and then no longer what its own list says."""
+    ignored = tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    if not ignored:
+        return profiles
+    results = []
+    for index, profile in enumerate(profiles):
+        args = profile.args[_FIT]
+        if not isinstance(args, NodeResourcesFitArgs):
+            raise TypeError(f"the arguments of {_FIT} are {type(args)}")
+        if set(args.ignored_resources) - set(ignored):
+            replaced = (
+                "the ignoredResources of NodeResourcesFit give way to the resources that extenders manage"
+            )
+            fields.report.warning(f"profiles[{index}].pluginConfig", replaced)
+        new = msgspec.structs.replace(args, ignored_resources=ignored)
+        results.append(msgspec.structs.replace(profile, args={**profile.args, _FIT: new}))
+    return tuple(results)

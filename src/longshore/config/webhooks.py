@@ -1,0 +1,126 @@
+"""HTTP extenders: where they are, what they are asked, and for which pods."""
+
+import base64
+import binascii
+
+from longshore.config.base import Settings
+from longshore.config.fields import INT64_MAX, Fields
+from longshore.config.names import EXTENDED_RESOURCE, is_extended_resource
+from longshore.config.problems import quoted
+
+_TIMEOUT = 5.0
+
+
+class ManagedResource(Settings):
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+class ExtenderTLS(Settings):
+    """Data goes before the file of the same name."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    key_data: bytes = b""
+    ca_data: bytes = b""
+
+
+class Extender(Settings):
+    """A verb that is empty is not called. With managed resources, only pods that request one are sent.
+
+    As kube-scheduler does, `enable_https` without a certificate authority means that certificates are not
+    verified.
+    """
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    enable_https: bool = False
+    tls_config: ExtenderTLS | None = None
+    # Seconds that one call may take.
+    http_timeout: float = _TIMEOUT
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    # Its failure does not fail the pod.
+    ignorable: bool = False
+
+
+def read_extenders(fields: Fields) -> tuple[Extender, ...]:
+    """In the order of the calls: those that may fail come last."""
+    managed: set[str] = set()
+    extenders = fields.each("extenders", lambda extender: _extender(extender, managed))
+    binders = [number for number, extender in enumerate(extenders) if extender.bind_verb]
+    if len(binders) > 1:
+        places = " and ".join(f"extenders[{number}]" for number in binders)
+        fields.problem("extenders", f"only one extender may have a bindVerb, found {places}")
+    return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
+
+
+def _extender(fields: Fields, managed: set[str]) -> Extender:
+    prefix = fields.needed_text("urlPrefix", "the address of the extender, http://… or https://…")
+    if prefix and not prefix.startswith(("http://", "https://")):
+        fields.problem("urlPrefix", f"must begin with http:// or https://, found {quoted(prefix)}")
+    prioritize = fields.text("prioritizeVerb")
+    if prioritize and not fields.given("weight"):
+        fields.problem("weight", "missing; an extender with a prioritizeVerb needs a weight of at least 1")
+    timeout = fields.duration("httpTimeout", _TIMEOUT)
+    if timeout < 0:
+        fields.problem("httpTimeout", "must not be negative; leave it out for 5s")
+    return Extender(
+        url_prefix=prefix,
+        filter_verb=fields.text("filterVerb"),
+        preempt_verb=fields.text("preemptVerb"),
+        prioritize_verb=prioritize,
+        bind_verb=fields.text("bindVerb"),
+        weight=fields.integer("weight", at_least=1 if prioritize else 0, at_most=INT64_MAX),
+        enable_https=fields.flag("enableHTTPS"),
+        tls_config=fields.optional("tlsConfig", _tls),
+        http_timeout=timeout or _TIMEOUT,
+        node_cache_capable=fields.flag("nodeCacheCapable"),
+        managed_resources=fields.each("managedResources", lambda resource: _managed(resource, managed)),
+        ignorable=fields.flag("ignorable"),
+    )
+
+
+def _tls(fields: Fields) -> ExtenderTLS:
+    tls = ExtenderTLS(
+        insecure=fields.flag("insecure"),
+        server_name=fields.text("serverName"),
+        cert_file=fields.text("certFile"),
+        key_file=fields.text("keyFile"),
+        ca_file=fields.text("caFile"),
+        cert_data=_data(fields, "certData"),
+        key_data=_data(fields, "keyData"),
+        ca_data=_data(fields, "caData"),
+    )
+    if tls.insecure and (tls.ca_file or tls.ca_data):
+        fields.problem("insecure", "not allowed together with a certificate authority; remove one of them")
+    if bool(tls.cert_file or tls.cert_data) != bool(tls.key_file or tls.key_data):
+        fields.report.problem(fields.path, "a client certificate and its key are needed together")
+    return tls
+
+
+def _data(fields: Fields, name: str) -> bytes:
+    text = fields.text(name)
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        fields.problem(name, "must be base64; write it with `base64 -w0`")
+        return b""
+
+
+def _managed(fields: Fields, seen: set[str]) -> ManagedResource:
+    name = fields.needed_text("name", EXTENDED_RESOURCE)
+    if name and not is_extended_resource(name):
+        fields.problem("name", f"must be {EXTENDED_RESOURCE}, found {quoted(name)}")
+    elif name and name in seen:
+        fields.problem("name", f"{quoted(name)} is managed already; one extender may manage a resource, once")
+    seen.add(name)
+    return ManagedResource(name, fields.flag("ignoredByScheduler"))

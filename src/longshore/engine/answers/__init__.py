@@ -1,0 +1,1 @@
+"""What the engine can say about its decisions: records, explanations, and hooks for metrics."""

@@ -1,0 +1,274 @@
+"""HTTP extenders, asked in the course of an attempt where kube-scheduler asks them.
+
+Filter: one after the other, each about the nodes that the one before has left. Prioritize: all at once; their
+0 to 10 count as 0 to 100, times their weight. Preempt: about all candidates of PostFilter. Bind: instead of
+the Bind plugins. An extender with managed resources is asked only about pods that request one of them, and a
+failure of one that is ignorable is passed over.
+"""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from longshore.api import Pod
+from longshore.cluster import ClusterState, PodInfo
+from longshore.cluster.arrays import Bools, Ints
+from longshore.config import Extender
+from longshore.engine.cycle import webhook_wire as wire
+from longshore.engine.cycle.waiting import BindThrough, Consult
+from longshore.engine.cycle.webhook_wire import NoAnswer
+from longshore.engine.decision.attempt import Attempt
+from longshore.engine.decision.chooser import NO_NODES, Chooser, Placement, Unplaced
+from longshore.engine.decision.diagnosis import Refusal
+from longshore.engine.plugin_failure import PluginFailure
+from longshore.framework import MAX_SCORE, PostFilterResult, Status
+from longshore.framework.effects import Answered, CallExtender, Failed, Outcome, Succeeded
+from longshore.framework.points import Candidate
+from longshore.plugins.defaultpreemption import best, candidate
+
+# Who refuses the nodes that extenders drop. It is no plugin, so any event may help the pod.
+NAME = "Extender"
+REASON_NO_CANDIDATE = "no candidate node for preemption"
+_MAX_EXTENDER_SCORE = 10
+# Far from where sums would overflow.
+_MOST = 2**52
+
+_Asking = Generator[Consult, Outcome, list[Outcome]]
+
+
+class Extenders:
+    """The extenders of a configuration, for the cycles of one profile."""
+
+    def __init__(self, settings: Sequence[Extender], chooser: Chooser, cluster: ClusterState) -> None:
+        self._settings = settings
+        self._chooser = chooser
+        self._cluster = cluster
+        self._managed = [frozenset(r.name for r in extender.managed_resources) for extender in settings]
+
+    def decide(self, pod: PodInfo, key: bytes) -> Generator[Consult, Outcome, Placement | Unplaced | Status]:
+        """As `Chooser.decide`, with the extenders' say."""
+        chooser = self._chooser
+        if self._cluster.node_count == 0:
+            return Status.unresolvable(NO_NODES)
+        try:
+            attempt = chooser.attempt(pod, key)
+            refusal = attempt.pre_filter()
+            if refusal is not None:
+                return Unplaced(attempt, attempt.diagnose(refusal))
+            nominated = chooser.nominated(attempt)
+            if nominated is not None and (yield from self._keep(attempt, nominated)):
+                return Placement(attempt, nominated, self._cluster.node_name(nominated), 1)
+            # A copy: what the shape knows may change while extenders think.
+            left = chooser.examined(attempt, attempt.feasible()).copy()
+            refusals: list[Refusal] = []
+            left = yield from self._filter(attempt, left, refusals)
+            if not left.any():
+                diagnosis = attempt.diagnose()
+                for dropped in refusals:
+                    diagnosis.refuse(dropped)
+                return Unplaced(attempt, diagnosis)
+            return (yield from self._best(attempt, left))
+        except PluginFailure as failure:
+            return failure.status
+        except NoAnswer as error:
+            return Status.error(str(error))
+
+    def _keep(self, attempt: Attempt, row: int) -> Generator[Consult, Outcome, bool]:
+        """Whether the extenders let the pod have the node that it was promised."""
+        alone = np.zeros(len(attempt.cluster.known), np.bool_)
+        alone[row] = True
+        try:
+            return bool((yield from self._filter(attempt, alone, []))[row])
+        except NoAnswer:
+            return False
+
+    def _filter(
+        self, attempt: Attempt, left: Bools, refusals: list[Refusal]
+    ) -> Generator[Consult, Outcome, Bools]:
+        """What is left of the nodes; what is dropped is added to the refusals. Raises NoAnswer."""
+        pod = attempt.pod.pod
+        for number, extender in self._interested(pod):
+            if not extender.filter_verb or not left.any():
+                continue
+            rows = self._in_order(left)
+            try:
+                body = self._about_nodes(pod, rows, extender)
+                [outcome] = yield from _ask(CallExtender(number, extender.filter_verb, body))
+                answer = wire.filtered(_body(outcome))
+                kept = self._kept(rows, answer.left(by_name=extender.node_cache_capable), extender)
+            except NoAnswer:
+                if extender.ignorable:
+                    continue
+                raise
+            if (dropped := left & ~kept).any():
+                refusals.append(self._refusal(dropped, answer))
+            left = left & kept
+        return left
+
+    def _kept(self, rows: Ints, names: Sequence[str], extender: Extender) -> Bools:
+        cluster = self._cluster
+        asked = {cluster.node_name(row): row for row in rows.tolist()}
+        kept = np.zeros(len(cluster.known), np.bool_)
+        for name in names:
+            if name not in asked:
+                raise NoAnswer(
+                    f'extender "{extender.url_prefix}" claims a filtered node "{name}" '
+                    "which is not found in the input node list"
+                )
+            kept[asked[name]] = True
+        return kept
+
+    def _refusal(self, dropped: Bools, answer: wire.Filtered) -> Refusal:
+        """Nodes that the extender does not mention are beyond help, without a reason."""
+        unresolvable = dropped.copy()
+        masks: dict[str, Bools] = {}
+        hopeless = answer.failedandunresolvablenodes or {}
+        for name, reason in {**(answer.failednodes or {}), **hopeless}.items():
+            row = self._cluster.row(name)
+            if row is not None and dropped[row]:
+                unresolvable[row] = name in hopeless
+                masks.setdefault(reason, np.zeros(len(dropped), np.bool_))[row] = True
+        return Refusal(NAME, dropped, tuple(masks.items()), unresolvable)
+
+    def _best(self, attempt: Attempt, left: Bools) -> Generator[Consult, Outcome, Placement | Unplaced]:
+        count = int(np.count_nonzero(left))
+        if count == 1:
+            return self._chooser.choose(attempt, left)
+        totals, rows = attempt.totals(left)
+        if rows is None:
+            rows = np.flatnonzero(left)
+            totals = totals[rows]
+        more = yield from self._priorities(attempt, left)
+        names = map(self._cluster.node_name, rows.tolist())
+        added = [min(max(more.get(name, 0), -_MOST), _MOST) for name in names]
+        totals = totals + np.array(added, np.int64)
+        # Nobody keeps an extender from taking points away, but totals are not below 0.
+        return self._chooser.best(attempt, totals - min(totals.min(), 0), rows, count)
+
+    def _priorities(self, attempt: Attempt, left: Bools) -> Generator[Consult, Outcome, Mapping[str, int]]:
+        """By node, what the extenders add to its score. One that fails adds nothing."""
+        pod = attempt.pod.pod
+        rows = self._in_order(left)
+        asked = [(n, extender) for n, extender in self._interested(pod) if extender.prioritize_verb]
+        outcomes = yield from _ask(
+            *(
+                CallExtender(number, extender.prioritize_verb, self._about_nodes(pod, rows, extender))
+                for number, extender in asked
+            )
+        )
+        scores: dict[str, int] = {}
+        for (_, extender), outcome in zip(asked, outcomes, strict=True):
+            try:
+                found = wire.priorities(_body(outcome))
+            except NoAnswer:
+                continue
+            factor = extender.weight * (MAX_SCORE // _MAX_EXTENDER_SCORE)
+            for host in found:
+                scores[host.host] = scores.get(host.host, 0) + host.score * factor
+        return scores
+
+    def preempt(
+        self, pod: PodInfo, result: PostFilterResult
+    ) -> Generator[Consult, Outcome, PostFilterResult]:
+        """The best of the candidates that the extenders leave; they may also change who is to go."""
+        left: Sequence[Candidate] = result.candidates
+        asked = False
+        for number, extender in self._interested(pod.pod):
+            if not extender.preempt_verb or not left:
+                continue
+            asked = True
+            body = wire.about_victims(pod.pod, left, by_name=extender.node_cache_capable)
+            [outcome] = yield from _ask(CallExtender(number, extender.preempt_verb, body))
+            try:
+                left = self._candidates(wire.victims_by_node(_body(outcome)), extender)
+            except NoAnswer as error:
+                if not extender.ignorable:
+                    return PostFilterResult(Status.error(f"preemption: {error}"))
+        if not asked:
+            return result
+        if not left:
+            return PostFilterResult(Status.unschedulable(f"preemption: {REASON_NO_CANDIDATE}"))
+        chosen = best(left)
+        return PostFilterResult(nominated=chosen.node, victims=chosen.victims)
+
+    def _candidates(
+        self, by_node: Mapping[str, wire.MetaVictims | None], extender: Extender
+    ) -> list[Candidate]:
+        cluster = self._cluster
+        found = []
+        for name, named in by_node.items():
+            row = cluster.row(name)
+            if row is None or not cluster.known[row]:
+                raise NoAnswer(f'nodeinfo not found for node name "{name}"')
+            there = {info.pod.metadata.uid: info for info in cluster.pods_on(row)}
+            uids = [meta.uid for meta in (named and named.pods) or ()]
+            for uid in uids:
+                if uid not in there:
+                    raise NoAnswer(
+                        f"extender: {extender.url_prefix} claims to preempt pod (UID: {uid}) "
+                        f"on node: {name}, but the pod is not found on that node"
+                    )
+            if uids and named is not None:
+                found.append(candidate(name, [there[uid] for uid in uids], named.numpdbviolations))
+            elif not extender.ignorable:
+                raise NoAnswer(f'expected at least one victim pod on node "{name}"')
+        return found
+
+    def bind(self, pod: Pod, node: str) -> Generator[BindThrough, Outcome, Outcome | None]:
+        """How the bind by an extender ended; None if it is left to the plugins."""
+        for number, extender in self._interested(pod):
+            if not extender.bind_verb:
+                continue
+            call = CallExtender(number, extender.bind_verb, wire.about_binding(pod, node))
+            outcome = yield BindThrough(node, call)
+            if not isinstance(outcome, Answered | Failed):
+                # The watch has told already how it ended.
+                return outcome
+            try:
+                wire.require_bound(_body(outcome))
+            except NoAnswer as error:
+                if not extender.ignorable:
+                    return Failed(str(error))
+            else:
+                return Succeeded()
+        return None
+
+    def _interested(self, pod: Pod) -> Iterator[tuple[int, Extender]]:
+        for number, extender in enumerate(self._settings):
+            managed = self._managed[number]
+            if not managed or _requests(pod, managed):
+                yield number, extender
+
+    def _in_order(self, left: Bools) -> Ints:
+        order = self._cluster.tree.order
+        found: Ints = order[left[order]]
+        return found
+
+    def _about_nodes(self, pod: Pod, rows: Ints, extender: Extender) -> bytes:
+        known = map(self._cluster.node, rows.tolist())
+        nodes = [node for node in known if node is not None]
+        return wire.about_nodes(pod, nodes, by_name=extender.node_cache_capable)
+
+
+def _ask(*calls: CallExtender) -> _Asking:
+    if not calls:
+        return []
+    outcome = yield Consult(calls)
+    outcomes: list[Outcome] = outcome.value if isinstance(outcome, Answered) else [outcome] * len(calls)
+    return outcomes
+
+
+def _body(outcome: Outcome) -> bytes:
+    """What the extender answered. Raises NoAnswer."""
+    if isinstance(outcome, Answered) and isinstance(outcome.value, bytes):
+        return outcome.value
+    raise NoAnswer(getattr(outcome, "message", "") or repr(outcome))
+
+
+def _requests(pod: Pod, managed: frozenset[str]) -> bool:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return any(
+        not managed.isdisjoint(container.resources.requests)
+        or not managed.isdisjoint(container.resources.limits)
+        for container in containers
+    )

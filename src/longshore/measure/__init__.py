@@ -1,0 +1,1 @@
+"""Where measured load comes from: Prometheus, metrics-server, load-watcher, or annotations of nodes."""

@@ -1,0 +1,165 @@
+"""Affinity between pods: pods that must, or would rather, share a domain with others, or keep out of theirs.
+
+It goes both ways: what the pod says about those on the nodes counts, and so does what they say about it.
+"""
+
+from longshore.api import Pod
+from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo, Terms
+from longshore.cluster.arrays import Bools, Ints
+from longshore.framework import SKIP, Action, CycleState, Rejection, Resource, Scope, Status, WakeOn
+from longshore.plugins.interpodaffinity.hints import node_matters, pod_matters
+from longshore.plugins.interpodaffinity.scoring import Weighted, normalized, preferences, score
+from longshore.plugins.interpodaffinity.terms import Incoming, Sums
+
+NAME = "InterPodAffinity"
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_SCORING = f"{NAME}/score"
+
+
+class InterPodAffinity:
+    """Filter: what is required, by the pod and of the pod, holds. Score: the weights of what is preferred.
+
+    `hard_pod_affinity_weight` is what a pod on a node weighs that requires the company of such pods.
+    """
+
+    name = NAME
+    scope = Scope.CLUSTER
+
+    def __init__(
+        self, *, hard_pod_affinity_weight: int = 1, ignore_preferred_terms_of_existing_pods: bool = False
+    ) -> None:
+        self._hard_weight = hard_pod_affinity_weight
+        self._ignore_existing = ignore_preferred_terms_of_existing_pods
+        self.wakes_on = (
+            WakeOn(
+                Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, pod_matters, by_shape=True
+            ),
+            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_matters, by_shape=True),
+        )
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: ClusterState) -> Status | None:
+        incoming, census, domains = Incoming.of(state, pod.pod, NAME), cluster.census, cluster.domains
+        if incoming.problem:
+            return Status.unresolvable(incoming.problem)
+        against = census.anti_affinity_against(pod.pod)
+        if not against and not incoming.required:
+            return SKIP
+        existing = Sums.of((domains.of(term.topology_key), tally.by_row) for term, tally in against)
+        if not incoming.required and not existing:
+            return SKIP
+        near = far = Sums.of(())
+        if incoming.companions:
+            companions = census.pods(*incoming.companions).by_row
+            near = Sums.of((domains.of(key), companions) for key in incoming.near)
+        if incoming.terms.anti_affinity:
+            far = Sums.of(
+                (domains.of(term.topology_key), census.pods(term.selector).by_row)
+                for term in incoming.terms.anti_affinity
+            )
+        state[NAME] = _Required(pod.pod, incoming, near, far, existing)
+        return None
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: OneNode) -> None:
+        required: _Required = state[NAME]
+        required.change(added.pod, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: OneNode) -> None:
+        required: _Required = state[NAME]
+        required.change(removed.pod, node, -1)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
+        required: _Required = state[NAME]
+        rejections: list[Rejection] = []
+        # Of each node only the first reason is told.
+        refused: Bools | None = None
+        for reason, where, unresolvable in (
+            (REASON_AFFINITY, required.lonely(nodes), True),
+            (REASON_ANTI_AFFINITY, required.far.positive(nodes.rows), False),
+            (REASON_EXISTING_ANTI_AFFINITY, required.existing.positive(nodes.rows), False),
+        ):
+            if where is not None:
+                first = where if refused is None else where & ~refused
+                refused = where if refused is None else where | refused
+                rejections.append(Rejection(reason, first, unresolvable))
+        return rejections
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        incoming = Incoming.of(state, pod.pod, NAME)
+        if self._ignore_existing and not incoming.terms.preferred:
+            return SKIP
+        weighted = self._weighted(incoming.terms, pod.pod, nodes.cluster)
+        sums = preferences(weighted) if weighted else None
+        if sums is None:
+            return SKIP
+        state[_SCORING] = sums
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints:
+        sums: Sums = state[_SCORING]
+        return score(sums, nodes)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: Ints, nodes: Nodes) -> Ints:
+        return normalized(scores)
+
+    def _weighted(self, terms: Terms, pod: Pod, cluster: ClusterState) -> list[Weighted]:
+        census, hard = cluster.census, self._hard_weight
+        required = census.affinity_towards(pod) if hard else []
+        preferred = census.preferences_about(pod)
+        # Of most pods nobody says anything, and they are to be done with quickly.
+        if not required and not preferred and not terms.preferred:
+            return []
+        found = [(term, census.pods(term.selector), term.weight) for term in terms.preferred]
+        found += [(term, tally, hard) for term, tally in required]
+        found += [(term, tally, term.weight) for term, tally in preferred]
+        return [
+            (cluster.domains.of(term.topology_key), tally.by_row, weight)
+            for term, tally, weight in found
+            if tally.total
+        ]
+
+
+class _Required:
+    """By domain, how many pods there are that the requirements are about, or as it would be with others.
+
+    `near`: pods that match all affinity terms; `far`: pods that match an anti-affinity term; `existing`: pods
+    that have an anti-affinity term which matches the pod.
+    """
+
+    def __init__(self, pod: Pod, incoming: Incoming, near: Sums, far: Sums, existing: Sums) -> None:
+        self._pod = pod
+        self._incoming = incoming
+        self._near = near
+        self.far = far
+        self.existing = existing
+
+    def clone(self) -> "_Required":
+        sums = (self._near.copy(), self.far.copy(), self.existing.copy())
+        return _Required(self._pod, self._incoming, *sums)
+
+    def lonely(self, nodes: Nodes) -> Bools | None:
+        """Where the affinity does not hold; None if there is none.
+
+        The first pod of those that want to be together is allowed wherever the keys are there.
+        """
+        if not self._incoming.companions:
+            return None
+        census = nodes.cluster.census
+        if not self._near and all(census.selects(s, self._pod) for s in self._incoming.companions):
+            return self._near.lacking(nodes.rows)
+        return self._near.missing(nodes.rows)
+
+    def change(self, other: Pod, node: OneNode, number: int) -> None:
+        """Imagine so many more of the other pod on the node."""
+        cluster, census, incoming = node.cluster, node.cluster.census, self._incoming
+        for term in Terms.of_placed(other).anti_affinity:
+            if census.selects(term.selector, self._pod):
+                self.existing.change(cluster.domains.of(term.topology_key), node.row, number)
+        if incoming.companions and all(census.selects(s, other) for s in incoming.companions):
+            for key in incoming.near:
+                self._near.change(cluster.domains.of(key), node.row, number)
+        for term in incoming.terms.anti_affinity:
+            if census.selects(term.selector, other):
+                self.far.change(cluster.domains.of(term.topology_key), node.row, number)

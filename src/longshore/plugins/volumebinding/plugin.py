@@ -1,0 +1,238 @@
+"""Volumes of claims: bound ones must be in reach of the node, the others are found or made for it.
+
+A claim of a class that waits for its first consumer gets the smallest of the free volumes in reach of the
+node, or one is made there. Which it will be is decided when the node is chosen; before the pod is bound that
+is written to the volume or the claim, and the volume controller is waited for.
+"""
+
+from collections.abc import Generator
+
+import numpy as np
+
+from longshore.api import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+)
+from longshore.cluster import ClusterState, Nodes, PodInfo
+from longshore.cluster.arrays import Bools
+from longshore.framework import SKIP, Action, CycleState, Handle, Rejection, Resource, Scope, Status, WakeOn
+from longshore.framework.effects import Conflict, Effect, Failed, Gone, Outcome, Until
+from longshore.plugins.volumebinding.assumed import Assumed
+from longshore.plugins.volumebinding.claims import PodClaims, problem_with_claims, sort_claims
+from longshore.plugins.volumebinding.matching import VolumeShelf, assign, unmatched
+from longshore.plugins.volumebinding.provisioning import in_place, largest_volume, with_room
+from longshore.plugins.volumebinding.writes import Binding, Provision, Reservation
+from longshore.plugins.volumes import csi_migration
+from longshore.plugins.volumes.claims import SELECTED_NODE, needs_claim, uses_claims
+from longshore.plugins.volumes.topology import Places, nodes_of
+
+NAME = "VolumeBinding"
+OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"
+NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+NO_ROOM = "node(s) did not have enough free storage"
+VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+TIMED_OUT = "context deadline exceeded"
+
+_RESERVED = f"{NAME}/reserved"
+
+
+class VolumeBinding:
+    """Filter: every claim has its volume, or can get it, on the node. Reserve and PreBind: it gets it."""
+
+    name = NAME
+    scope = Scope.CLUSTER
+
+    def __init__(self, *, handle: Handle, bind_timeout_seconds: int = 600) -> None:
+        self.wakes_on = (
+            WakeOn(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE, _class_allows_other_places),
+            WakeOn(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, _own_claim),
+            WakeOn(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE),
+            WakeOn(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            WakeOn(Resource.CSI_NODE, Action.ADD | Action.UPDATE, _plugins_migrated),
+            WakeOn(Resource.CSI_DRIVER, Action.UPDATE, _driver_stopped_counting),
+            WakeOn(Resource.CSI_STORAGE_CAPACITY, Action.ADD | Action.UPDATE, _room_grew),
+        )
+        self._handle = handle
+        self._timeout = float(bind_timeout_seconds)
+        self._claims = Assumed(PersistentVolumeClaim, self._cluster)
+        self._volumes = Assumed(PersistentVolume, self._cluster)
+        self._shelf = VolumeShelf(self._cluster, self._volumes)
+
+    def concerns(self, pod: PodInfo) -> bool:
+        return uses_claims(pod.pod)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: ClusterState) -> Status | None:
+        if not uses_claims(pod.pod):
+            return SKIP
+        problem = problem_with_claims(pod.pod, cluster)
+        if problem:
+            return Status.unresolvable(problem)
+        claims = sort_claims(pod.pod, cluster, self._claims, self._shelf)
+        if isinstance(claims, Status):
+            return claims
+        state[NAME] = claims
+        return None
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
+        claims: PodClaims = state[NAME]
+        out_of_reach, volume_missing = self._bound_elsewhere(claims, nodes)
+        no_volume, no_room = _not_to_be_had(claims, nodes)
+        return [
+            Rejection(OUT_OF_REACH, out_of_reach, unresolvable=True),
+            Rejection(NO_VOLUME, no_volume, unresolvable=True),
+            Rejection(NO_ROOM, no_room, unresolvable=True),
+            Rejection(VOLUME_MISSING, volume_missing, unresolvable=True),
+        ]
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        claims: PodClaims | None = state.get(NAME)
+        if claims is None or claims.all_bound:
+            return
+        cluster = self._cluster()
+        row = cluster.row(node)
+        there = None if row is None else cluster.node(row)
+        chosen = [None] * len(claims.waiting) if there is None else assign(claims.waiting, there)
+        pairs = list(zip(claims.waiting, chosen, strict=True))
+        to_make = [*claims.promised, *(found.claim for found, volume in pairs if volume is None)]
+        # Told versions, not assumed ones: what another pod is about to write may come to nothing.
+        reservation = Reservation(
+            node,
+            tuple(
+                Binding.of(found.claim, cluster.get(PersistentVolume, volume.key) or volume)
+                for found, volume in pairs
+                if volume is not None
+            ),
+            tuple(
+                Provision.of(cluster.get(PersistentVolumeClaim, claim.key) or claim, node)
+                for claim in to_make
+            ),
+        )
+        for binding in reservation.bindings:
+            if binding.write is not None:
+                self._volumes.assume(binding.after)
+        for provision in reservation.provisions:
+            if provision.write is not None:
+                self._claims.assume(provision.after)
+        state[_RESERVED] = reservation
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        reservation: Reservation | None = state.pop(_RESERVED, None)
+        if reservation is None:
+            return
+        # What is written stays assumed until the watch tells of it: nobody else is to take it meanwhile.
+        for binding in reservation.bindings:
+            if not binding.written:
+                self._volumes.restore(binding.after)
+        for provision in reservation.provisions:
+            if not provision.written:
+                self._claims.restore(provision.after)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
+        return None if _RESERVED in state else SKIP
+
+    def pre_bind(
+        self, state: CycleState, pod: PodInfo, node: str
+    ) -> Generator[Effect, Outcome, Status | None]:
+        reservation: Reservation | None = state.get(_RESERVED)
+        if reservation is None:
+            return None
+        changes: tuple[Binding | Provision, ...] = (*reservation.bindings, *reservation.provisions)
+        for change in changes:
+            write = change.write
+            if write is None:
+                continue
+            outcome = yield write
+            if isinstance(outcome, Conflict | Gone | Failed):
+                return Status.error(outcome.message)
+            change.written = True
+        outcome = yield Until(lambda: reservation.outcome(pod.pod, self._cluster()), self._timeout, TIMED_OUT)
+        if isinstance(outcome, Conflict | Gone | Failed):
+            return Status.error(f"binding volumes: {outcome.message}")
+        return None
+
+    def _cluster(self) -> ClusterState:
+        return self._handle.cluster
+
+    def _bound_elsewhere(self, claims: PodClaims, nodes: Nodes) -> tuple[Bools, Bools]:
+        """Where a bound volume is out of reach; and where all before one that is missing are in reach."""
+        out_of_reach = np.zeros(len(nodes), np.bool_)
+        for claim in claims.bound:
+            volume = self._volumes.get(claim.spec.volume_name)
+            if volume is None:
+                return out_of_reach, ~out_of_reach
+            out_of_reach |= ~_in_reach(volume, nodes)
+        return out_of_reach, np.zeros(len(nodes), np.bool_)
+
+
+def _in_reach(volume: PersistentVolume, nodes: Nodes) -> Bools:
+    found = Places(nodes_of(volume)).where(nodes)
+    plugin = csi_migration.plugin_of(volume.spec)
+    if not plugin:
+        return found
+    cluster = nodes.cluster
+    migrated = np.zeros(len(cluster.known), np.bool_)
+    for csi_node in cluster.objects(CSINode):
+        row = cluster.row(csi_node.metadata.name)
+        if row is not None:
+            migrated[row] = csi_migration.migrated_on(csi_node, plugin)
+    if not migrated.any():
+        return found
+    translated = Places(nodes_of(csi_migration.translated(volume))).where(nodes)
+    return np.where(nodes.take(migrated), translated, found)
+
+
+def _not_to_be_had(claims: PodClaims, nodes: Nodes) -> tuple[Bools, Bools]:
+    """Where a claim that has no volume yet cannot get one; and where there is no room to make it.
+
+    Each node has the reason of the first claim that fails there, of those for which a volume is to be made.
+    """
+    no_volume, no_room = np.zeros(len(nodes), np.bool_), np.zeros(len(nodes), np.bool_)
+    if claims.all_bound:
+        return no_volume, no_room
+    for claim in claims.promised:
+        row = nodes.cluster.row(claim.metadata.annotations[SELECTED_NODE])
+        no_volume |= nodes.numbers != (-1 if row is None else row)
+    to_make: list[tuple[PersistentVolumeClaim, Bools | bool]] = [(claim, True) for claim in claims.promised]
+    for found, missing in zip(claims.waiting, unmatched(claims.waiting, nodes), strict=True):
+        to_make.append((found.claim, missing))
+    for claim, missing in to_make:
+        needed = missing & ~(no_volume | no_room)
+        if not needed.any():
+            continue
+        place = in_place(claim, nodes)
+        no_volume |= needed & np.logical_not(place)
+        no_room |= needed & place & np.logical_not(with_room(claim, nodes))
+    return no_volume, no_room
+
+
+def _class_allows_other_places(pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
+    return old is None or old.allowed_topologies != new.allowed_topologies
+
+
+def _own_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    return needs_claim(pod, new)
+
+
+def _plugins_migrated(pod: Pod, old: CSINode | None, new: CSINode) -> bool:
+    key = csi_migration.MIGRATED_PLUGINS
+    return old is None or old.metadata.annotations.get(key, "") != new.metadata.annotations.get(key, "")
+
+
+def _driver_stopped_counting(pod: Pod, old: CSIDriver, new: CSIDriver) -> bool:
+    return (
+        old.spec.storage_capacity
+        and not new.spec.storage_capacity
+        and any(v.csi is not None and v.csi.driver == new.metadata.name for v in pod.spec.volumes)
+    )
+
+
+def _room_grew(pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+    if old is None:
+        return True
+    before, now = largest_volume(old), largest_volume(new)
+    return now is not None and (before is None or now > before)

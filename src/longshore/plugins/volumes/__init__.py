@@ -1,0 +1,1 @@
+"""What the volume plugins share: claims, CSI migration, and the topology of volumes."""

@@ -1,0 +1,129 @@
+"""Which agents there are, and those that were chosen: no other is imported.
+
+An agent goes by its name in the entry points `longshore.agents`, which is that of a module, or by the path of
+a Python file. Its plugins are the classes there with a `verb`. One that is broken is told, and the others go
+on without it.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import structlog
+
+from longshore.config.registry import Registered, plugins_in, register
+from longshore.errors import UserError
+from longshore.framework.profile import points_of
+
+GROUP = "longshore.agents"
+ALL = "all"
+# What a verb may be asked for, by the point that answers.
+KINDS = {"filter": "predicates", "score": "priorities"}
+
+log = structlog.get_logger()
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """An agent by the name it was chosen by, with the plugins that answer for it."""
+
+    name: str
+    plugins: tuple[Registered, ...]
+
+
+def known_agents() -> dict[str, EntryPoint]:
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda each: each.name)}
+
+
+def choose(names: Iterable[str], *, tell: Callable[[str, str], None] | None = None) -> list[Agent]:
+    """The agents of these names and files; `all` stands for all that have a name.
+
+    `tell` hears which is broken, and where and how. Raises UserError if there is none of the name, if two
+    want the same verb, and if all are broken.
+    """
+    known = known_agents()
+    chosen = [name for each in names for name in (known if each == ALL else [each])]
+    agents: list[Agent] = []
+    broken = ""
+    for name in dict.fromkeys(chosen):
+        if not name.endswith(".py") and name not in known:
+            there = ", ".join(known)
+            raise UserError(
+                f"there is no agent {name!r}: choose among {there}, or give the path of a .py file"
+            )
+        try:
+            plugins = plugins_in(name) if name.endswith(".py") else _plugins_of(known[name])
+            agents.append(Agent(name, tuple(_with_verb(plugins, name))))
+        except UserError as error:
+            broken = str(error)
+            (tell or _tell)(name, broken)
+    if not agents:
+        raise UserError(f"no agent is left to serve: {broken}" if broken else "no agent was chosen")
+    _require_one_for_each_verb(agents)
+    return agents
+
+
+def verbs(plugin: Registered) -> dict[str, str]:
+    """What it is asked for: its verb by kind, `predicates` or `priorities`."""
+    return {kind: plugin.thing.verb for point, kind in KINDS.items() if point in plugin.points}
+
+
+def _tell(name: str, problem: str) -> None:
+    log.error("an agent is broken and is left out", agent=name, reason=problem)
+
+
+def _plugins_of(point: EntryPoint) -> list[Registered]:
+    try:
+        module = point.load()
+    except SyntaxError as error:
+        raise UserError(f"{error.filename}:{error.lineno}: {error.msg}") from error
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{_place(error)}: {_one_line(error)}") from error
+    return [
+        register(thing, source=point.value) for thing in vars(module).values() if _is_agent(thing, module)
+    ]
+
+
+def _is_agent(thing: Any, module: ModuleType) -> bool:
+    return isinstance(thing, type) and thing.__module__ == module.__name__ and hasattr(thing, "verb")
+
+
+def _with_verb(plugins: Iterable[Registered], name: str) -> list[Registered]:
+    found = [plugin for plugin in plugins if hasattr(plugin.thing, "verb")]
+    for plugin in found:
+        verb = plugin.thing.verb
+        if not isinstance(verb, str) or not verb or not verb.isprintable() or set(verb) & set("/?#% "):
+            raise UserError(f"{plugin.place}: the verb of {plugin.name} is {verb!r}: it is a part of a URL")
+        if not points_of(plugin.thing) & set(KINDS):
+            raise UserError(f"{plugin.place}: {plugin.name} has neither a filter nor a score")
+    if not found:
+        raise UserError(
+            f'{name}: no agent in it: an agent is a plugin class with a verb, as in verb = "calm"'
+        )
+    return found
+
+
+def _require_one_for_each_verb(agents: Iterable[Agent]) -> None:
+    taken: dict[tuple[str, str], Registered] = {}
+    names: dict[str, Registered] = {}
+    for plugin in (plugin for agent in agents for plugin in agent.plugins):
+        other = names.setdefault(plugin.name, plugin)
+        if other is not plugin:
+            raise UserError(f"{plugin.place}: the name {plugin.name} is taken: {other.place} has it too")
+        for kind, verb in verbs(plugin).items():
+            other = taken.setdefault((kind, verb), plugin)
+            if other is not plugin:
+                raise UserError(f"{plugin.place}: {kind}/{verb} is taken: {other.place} has it too")
+
+
+def _place(error: BaseException) -> str:
+    """The file and line where it went wrong, that of the import machinery apart."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else sys.executable
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

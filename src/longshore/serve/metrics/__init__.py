@@ -1,0 +1,1 @@
+"""Prometheus metrics of a running scheduler, named as in kube-scheduler where the meaning is the same."""

@@ -1,0 +1,1 @@
+"""The gRPC planner service: plans pod sets for schedulers in other processes."""

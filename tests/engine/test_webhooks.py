@@ -1,0 +1,433 @@
+"""Extenders in the course of an attempt: what they are asked, and what becomes of their answers."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longshore.api import Change
+from longshore.api.meta import ApiObject
+from longshore.config import Extender, ManagedResource, default_configuration
+from longshore.engine import (
+    Answered,
+    Bind,
+    Done,
+    Engine,
+    Evict,
+    Failed,
+    Outcome,
+    RecordEvent,
+    Request,
+    SetCondition,
+    Succeeded,
+)
+from longshore.framework.effects import CallExtender
+from longshore.testing import NodeBuilder, PodBuilder, node, pod
+from longshore.testing.strategies import choosy_pods, varied_nodes
+
+FILTER = Extender("http://a/", filter_verb="filter")
+BY_NAME = msgspec.structs.replace(FILTER, node_cache_capable=True)
+RANK = Extender("http://a/", prioritize_verb="prioritize", weight=2, node_cache_capable=True)
+N1 = node("n1").allocatable(cpu="4", memory="8Gi")
+N2 = node("n2").allocatable(cpu="4", memory="8Gi")
+N3 = node("n3").allocatable(cpu="4", memory="8Gi")
+WEB = pod("web").requests(cpu="1")
+
+
+class Scripted:
+    """An engine with extenders, whose answers the test gives."""
+
+    def __init__(self, *extenders: Extender) -> None:
+        configuration = msgspec.structs.replace(default_configuration(), extenders=extenders)
+        self.engine = Engine(configuration)
+        self.requests: list[Request] = []
+        self.now = 0.0
+
+    def add(self, *objects: ApiObject) -> None:
+        for obj in objects:
+            self.engine.receive(Change(None, obj), now=self.now)
+
+    def advance(self) -> None:
+        self.requests += self.engine.advance(now=self.now)
+
+    def calls(self) -> list[Request]:
+        """Those that are to be answered."""
+        self.advance()
+        found = [request for request in self.requests if isinstance(request.effect, CallExtender)]
+        self.requests = [request for request in self.requests if request not in found]
+        return found
+
+    def asked(self) -> tuple[Request, str, dict[str, Any]]:
+        """The one call under way: its verb and what it says."""
+        (request,) = self.calls()
+        assert isinstance(request.effect, CallExtender)
+        return request, request.effect.verb, json.loads(request.effect.body)
+
+    def answer(self, request: Request, content: Any) -> None:
+        outcome: Outcome = content if isinstance(content, Failed) else Answered(json.dumps(content).encode())
+        self.engine.receive(Done(request.id, outcome), now=self.now)
+        self.advance()
+
+    def bound(self) -> dict[str, str]:
+        effects = [request.effect for request in self.requests]
+        return {effect.name: effect.node for effect in effects if isinstance(effect, Bind)}
+
+    def told(self) -> list[tuple[str, str]]:
+        """Reason and message of the conditions that were written."""
+        effects = [request.effect for request in self.requests]
+        return [
+            (effect.condition.reason, effect.condition.message)
+            for effect in effects
+            if isinstance(effect, SetCondition)
+        ]
+
+
+def scripted(*extenders: Extender, objects: tuple[ApiObject, ...] = (N1, N2, N3, WEB)) -> Scripted:
+    script = Scripted(*extenders)
+    script.add(*objects)
+    return script
+
+
+# Filter.
+
+
+def test_a_filter_gets_the_pod_and_the_nodes_that_passed() -> None:
+    full = node("full").allocatable(cpu="100m")
+    script = scripted(FILTER, objects=(N1, full, N2, WEB))
+    _, verb, said = script.asked()
+    assert verb == "filter"
+    assert said["Pod"]["metadata"]["name"] == "web"
+    assert [item["metadata"]["name"] for item in said["Nodes"]["items"]] == ["n1", "n2"]
+    assert said["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "4"
+    assert said["NodeNames"] is None
+
+
+def test_a_filter_that_keeps_nodes_itself_gets_their_names_alone() -> None:
+    _, _, said = scripted(BY_NAME).asked()
+    assert (said["Nodes"], said["NodeNames"]) == (None, ["n1", "n2", "n3"])
+
+
+def test_the_pod_goes_where_the_filter_lets_it() -> None:
+    script = scripted(BY_NAME)
+    request, _, _ = script.asked()
+    script.answer(request, {"NodeNames": ["n2"], "FailedNodes": {"n1": "no", "n3": "no"}})
+    assert script.bound() == {"web": "n2"}
+
+
+def test_a_filter_answers_with_node_objects() -> None:
+    script = scripted(FILTER)
+    request, _, _ = script.asked()
+    script.answer(request, {"Nodes": {"items": [{"metadata": {"name": "n3", "labels": {"a": "b"}}}]}})
+    assert script.bound() == {"web": "n3"}
+
+
+def test_names_of_fields_count_in_any_case() -> None:
+    script = scripted(BY_NAME)
+    request, _, _ = script.asked()
+    script.answer(request, {"nodenames": ["n3"], "failedNodes": None, "error": ""})
+    assert script.bound() == {"web": "n3"}
+
+
+def test_a_second_filter_is_asked_about_what_the_first_has_left() -> None:
+    other = msgspec.structs.replace(BY_NAME, filter_verb="again")
+    script = scripted(BY_NAME, other)
+    request, _, _ = script.asked()
+    script.answer(request, {"NodeNames": ["n1", "n3"]})
+    request, verb, said = script.asked()
+    assert (verb, said["NodeNames"]) == ("again", ["n1", "n3"])
+    script.answer(request, {"NodeNames": ["n3"]})
+    assert script.bound() == {"web": "n3"}
+
+
+def test_nodes_that_the_filter_dropped_are_in_the_message() -> None:
+    script = scripted(BY_NAME)
+    request, _, _ = script.asked()
+    script.answer(
+        request,
+        {
+            "NodeNames": [],
+            "FailedNodes": {"n1": "too warm", "n2": "too warm"},
+            "FailedAndUnresolvableNodes": {"n2": "on fire"},
+        },
+    )
+    # The third was dropped without a word.
+    message = (
+        "0/3 nodes are available: 1 on fire, 1 too warm. no new claims to deallocate, "
+        "preemption: 0/3 nodes are available: "
+        "1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
+    )
+    assert script.told() == [("Unschedulable", message)]
+
+
+def test_a_pod_refused_by_a_filter_is_tried_again_on_any_event() -> None:
+    script = scripted(BY_NAME)
+    request, _, _ = script.asked()
+    script.answer(request, {"NodeNames": []})
+    assert script.calls() == []
+    script.now = 20.0
+    labeled = msgspec.structs.replace(N1, metadata=msgspec.structs.replace(N1.metadata, labels={"a": "b"}))
+    script.engine.receive(Change(N1, labeled), now=20.0)
+    assert len(script.calls()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (Failed("no answer in time"), "no answer in time"),
+        ({"Error": "I am broken"}, "I am broken"),
+        ({"NodeNames": ["elsewhere"]}, 'claims a filtered node "elsewhere"'),
+        ({"NodeNames": "n1"}, "the answer is not what an extender says"),
+        ([], "the answer is not what an extender says"),
+    ],
+)
+def test_a_filter_that_fails_fails_the_attempt(content: Any, message: str) -> None:
+    script = scripted(BY_NAME)
+    request, _, _ = script.asked()
+    script.answer(request, content)
+    ((reason, told),) = script.told()
+    assert reason == "SchedulerError"
+    assert message in told
+    assert script.bound() == {}
+
+
+def test_a_filter_that_may_fail_is_passed_over() -> None:
+    script = scripted(msgspec.structs.replace(BY_NAME, ignorable=True))
+    request, _, _ = script.asked()
+    script.answer(request, Failed("refused"))
+    assert list(script.bound()) == ["web"]
+
+
+def test_only_pods_that_request_a_managed_resource_are_sent() -> None:
+    manages = msgspec.structs.replace(BY_NAME, managed_resources=(ManagedResource("example.com/gpu"),))
+    wants = pod("wants").requests(cpu="1", **{"example.com/gpu": "1"})
+    gpus = node("gpus").allocatable(cpu="4", **{"example.com/gpu": "1"})
+    script = scripted(manages, objects=(gpus, WEB, wants))
+    request, _, said = script.asked()
+    assert said["Pod"]["metadata"]["name"] == "wants"
+    assert list(script.bound()) == ["web"]
+    script.answer(request, {"NodeNames": ["gpus"]})
+    assert script.bound() == {"web": "gpus", "wants": "gpus"}
+
+
+# One decision after the other.
+
+
+def test_no_other_pod_is_tried_while_an_extender_thinks() -> None:
+    small = node("small").allocatable(cpu="1")
+    script = scripted(BY_NAME, objects=(small, WEB, pod("next").requests(cpu="1")))
+    request, _, said = script.asked()
+    assert said["Pod"]["metadata"]["name"] == "web"
+    assert script.calls() == []
+    assert script.engine.deadline is None
+    script.answer(request, {"NodeNames": ["small"]})
+    assert script.bound() == {"web": "small"}
+    # The room is taken, so the second one is not even asked about.
+    ((_, message),) = script.told()
+    assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_a_node_that_goes_while_an_extender_thinks_is_missed_afterwards() -> None:
+    script = scripted(BY_NAME, objects=(N1, N2, WEB))
+    request, _, _ = script.asked()
+    script.engine.receive(Change(N2, None), now=0.0)
+    assert script.engine.cluster.node_count == 2
+    script.answer(request, {"NodeNames": ["n2"]})
+    assert script.bound() == {"web": "n2"}
+    assert script.engine.cluster.node_count == 1
+
+
+def test_a_pod_deleted_while_an_extender_thinks() -> None:
+    script = scripted(BY_NAME)
+    request, _, _ = script.asked()
+    script.engine.receive(Change(WEB, None), now=0.0)
+    script.answer(request, {"NodeNames": ["n2"]})
+    (bind,) = [r for r in script.requests if isinstance(r.effect, Bind)]
+    script.engine.receive(Done(bind.id, Failed("not found")), now=0.0)
+    script.advance()
+    assert script.engine.settled
+    assert script.engine.cluster.node_of(WEB) is None
+
+
+# Prioritize.
+
+
+def test_scores_of_an_extender_count_tenfold_times_their_weight() -> None:
+    """The emptiest node leads by less than the 20 that a single point of this extender is worth."""
+    script = scripted(RANK, objects=(N1, N2, pod("there").requests(cpu="500m").on("n1"), WEB))
+    request, verb, said = script.asked()
+    assert (verb, said["NodeNames"]) == ("prioritize", ["n1", "n2"])
+    script.answer(request, [{"Host": "n1", "Score": 1}, {"Host": "n2", "Score": 0}])
+    assert script.bound() == {"web": "n1"}
+
+
+def test_extenders_rank_all_at_once_and_one_that_fails_adds_nothing() -> None:
+    other = msgspec.structs.replace(RANK, weight=1)
+    script = scripted(RANK, other)
+    first, second = script.calls()
+    script.answer(second, [{"host": "n3", "score": 10}])
+    assert script.bound() == {}
+    script.answer(first, Failed("no answer in time"))
+    assert script.bound() == {"web": "n3"}
+
+
+def test_a_single_node_is_not_ranked() -> None:
+    script = scripted(RANK, objects=(N1, WEB))
+    assert script.calls() == []
+    assert script.bound() == {"web": "n1"}
+
+
+# Preempt.
+
+PREEMPT = Extender("http://a/", preempt_verb="preempt", node_cache_capable=True)
+LOW1 = pod("low1").requests(cpu="4").priority(1).on("n1")
+LOW2 = pod("low2").requests(cpu="4").priority(2).on("n2")
+HIGH = pod("high").requests(cpu="4").priority(9)
+
+
+def evicted(script: Scripted) -> list[str]:
+    return [request.effect.name for request in script.requests if isinstance(request.effect, Evict)]
+
+
+def test_an_extender_rules_out_the_best_candidate() -> None:
+    script = scripted(PREEMPT, objects=(N1, N2, LOW1, LOW2, HIGH))
+    request, verb, said = script.asked()
+    victims = {
+        "n1": {"Pods": [{"UID": LOW1.metadata.uid}], "NumPDBViolations": 0},
+        "n2": {"Pods": [{"UID": LOW2.metadata.uid}], "NumPDBViolations": 0},
+    }
+    assert (verb, said["NodeNameToMetaVictims"], said["NodeNameToVictims"]) == ("preempt", victims, None)
+    script.answer(request, {"NodeNameToMetaVictims": {"n2": victims["n2"]}})
+    assert evicted(script) == ["low2"]
+
+
+def test_an_extender_without_nodes_of_its_own_gets_the_victims_whole() -> None:
+    whole = msgspec.structs.replace(PREEMPT, node_cache_capable=False)
+    _, _, said = scripted(whole, objects=(N1, LOW1, HIGH)).asked()
+    (victim,) = said["NodeNameToVictims"]["n1"]["Pods"]
+    assert victim["metadata"]["name"] == "low1"
+    assert said["NodeNameToMetaVictims"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"NodeNameToMetaVictims": {}}, "preemption: no candidate node for preemption"),
+        (Failed("refused"), "preemption: refused"),
+        ({"NodeNameToMetaVictims": {"n1": {"Pods": []}}}, "expected at least one victim pod on node"),
+        ({"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}}, "the pod is not found on that node"),
+    ],
+)
+def test_nobody_is_evicted_without_the_extenders_consent(content: Any, message: str) -> None:
+    script = scripted(PREEMPT, objects=(N1, LOW1, HIGH))
+    request, _, _ = script.asked()
+    script.answer(request, content)
+    ((_, told),) = script.told()
+    assert message in told
+    assert evicted(script) == []
+
+
+# Bind.
+
+BINDS = Extender("http://a/", bind_verb="bind")
+
+
+def test_an_extender_binds_instead_of_the_plugins() -> None:
+    script = scripted(BINDS, objects=(N1, WEB))
+    request, verb, said = script.asked()
+    wanted = {"PodName": "web", "PodNamespace": "default", "PodUID": WEB.metadata.uid, "Node": "n1"}
+    assert (verb, said) == ("bind", wanted)
+    script.answer(request, {"Error": ""})
+    assert [r.effect.reason for r in script.requests if isinstance(r.effect, RecordEvent)] == ["Scheduled"]
+    assert script.bound() == {}
+
+
+def test_other_pods_are_tried_while_an_extender_binds() -> None:
+    script = scripted(BINDS, objects=(N1, WEB, pod("next").requests(cpu="1")))
+    assert len(script.calls()) == 2
+
+
+def test_a_bind_that_an_extender_refuses_is_tried_again() -> None:
+    script = scripted(BINDS, objects=(N1, WEB))
+    request, _, _ = script.asked()
+    script.answer(request, {"Error": "not today"})
+    ((reason, message),) = script.told()
+    assert (reason, message) == ("SchedulerError", "not today")
+
+
+def test_an_extenders_answer_was_lost_but_the_watch_knows_of_the_bind() -> None:
+    script = scripted(BINDS, objects=(N1, WEB))
+    request, _, _ = script.asked()
+    script.engine.receive(Change(WEB, WEB.on("n1")), now=0.0)
+    script.answer(request, Failed("no answer in time"))
+    assert script.told() == []
+    assert script.engine.settled
+
+
+def test_a_binder_that_may_fail_leaves_the_pod_to_the_plugins() -> None:
+    script = scripted(msgspec.structs.replace(BINDS, ignorable=True), objects=(N1, WEB))
+    request, _, _ = script.asked()
+    script.answer(request, Failed("refused"))
+    (bind,) = [r for r in script.requests if isinstance(r.effect, Bind)]
+    script.engine.receive(Done(bind.id, Succeeded()), now=0.0)
+    assert script.bound() == {"web": "n1"}
+
+
+# The node that was promised.
+
+
+def test_a_promised_node_is_taken_only_with_the_extenders_consent() -> None:
+    promised = pod("web").requests(cpu="1").nominated("n3")
+    script = scripted(BY_NAME, objects=(N1, N2, N3, promised))
+    request, _, said = script.asked()
+    assert said["NodeNames"] == ["n3"]
+    script.answer(request, {"NodeNames": []})
+    request, _, said = script.asked()
+    assert said["NodeNames"] == ["n1", "n2", "n3"]
+    script.answer(request, {"NodeNames": ["n1"]})
+    assert script.bound() == {"web": "n1"}
+
+
+# An extender that agrees with everything changes nothing.
+
+
+def without_calls(script: Scripted) -> list[object]:
+    """What the engine asks for, with every call answered at once: all nodes will do, none is better."""
+    while calls := script.calls():
+        for request in calls:
+            assert isinstance(request.effect, CallExtender)
+            said = json.loads(request.effect.body)
+            if request.effect.verb == "filter":
+                script.answer(request, {"NodeNames": said["NodeNames"]})
+            elif request.effect.verb == "prioritize":
+                script.answer(request, [{"Host": name, "Score": 0} for name in said["NodeNames"]])
+            else:
+                script.answer(request, {"NodeNameToMetaVictims": said["NodeNameToMetaVictims"]})
+    return [request.effect for request in script.requests]
+
+
+AGREES = Extender(
+    "http://a/",
+    filter_verb="filter",
+    prioritize_verb="prioritize",
+    preempt_verb="preempt",
+    weight=1,
+    node_cache_capable=True,
+)
+
+
+@given(
+    st.lists(varied_nodes(), min_size=1, max_size=3, unique_by=lambda each: each.key),
+    st.lists(choosy_pods(), min_size=1, max_size=8, unique_by=lambda each: each.key),
+    st.tuples(choosy_pods(name="there-0"), choosy_pods(name="there-1")),
+)
+def test_an_extender_that_agrees_with_everything_changes_nothing(
+    around: list[NodeBuilder], waiting: list[PodBuilder], there: tuple[PodBuilder, ...]
+) -> None:
+    placed = [
+        each.priority(-5).on(around[number % len(around)].metadata.name) for number, each in enumerate(there)
+    ]
+    objects = (*around, *placed, *waiting)
+    assert without_calls(scripted(AGREES, objects=objects)) == without_calls(scripted(objects=objects))
