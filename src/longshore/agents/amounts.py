@@ -1,7 +1,7 @@
-"""Arithmetic that is alike for the arrays of many nodes and for the number of one.
+"""Arithmetic that works on arrays for many nodes and on plain numbers for one node.
 
-numpy takes plain numbers as well, but then a call costs more than what it works out, and agents are asked
-about a single node after every pod. Operators need no help.
+numpy accepts plain numbers too, but a call costs more than the calculation, and agents are asked about a
+single node after every pod. Operators need no such help.
 """
 
 import math
@@ -18,7 +18,7 @@ def is_known(amount: Amount) -> Amount:
 
 
 def either(condition: Amount, then: Amount, otherwise: Amount) -> Amount:
-    """Amounts that are used where the condition holds, and those that are used elsewhere."""
+    """Select `then` where the condition holds, and `otherwise` elsewhere."""
     if isinstance(condition, np.ndarray):
         return np.where(condition, then, otherwise)
     return then if condition else otherwise
@@ -39,5 +39,5 @@ def floor(amount: Amount) -> Amount:
 
 
 def whole(amount: Amount) -> Amount:
-    """Without the fraction, as whole numbers."""
+    """Truncate to integers."""
     return amount.astype(np.int64) if isinstance(amount, np.ndarray) else int(amount)

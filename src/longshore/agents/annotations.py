@@ -1,11 +1,11 @@
-"""What nodes say of themselves in annotations, read into `cluster.measures`.
+"""Reads the load that node annotations report into `cluster.measures`.
 
-Others may measure the nodes as well, and values of two sources must not be mixed. Hence one rule: `read_load`
-is for whoever sets up the provider of measurements, if that provider is `annotations`; no agent calls it.
-Whoever builds a cluster by hand, as for the Node objects of one request, calls it there, and tells the time
-with `cluster.measures.put({}, now=...)` if values are to grow old. Annotations that no provider measures
-belong to the agent that wants them, which calls `read_congestion` or `read_requested` itself. All three may
-be called again for the same cluster: nodes are read once.
+Other sources may measure the nodes too, and values of two sources must not be mixed. Therefore only the code
+that sets up the provider of measurements calls `read_load`, and only if that provider is `annotations`; no
+agent calls it. Code that builds a cluster by hand, for example from the Node objects of one request, calls it
+for that cluster, and sets the time with `cluster.measures.put({}, now=...)` if values should expire.
+Annotations that no provider measures belong to the agent that needs them, which calls `read_congestion` or
+`read_requested` itself. All three may be called repeatedly for the same cluster: nodes are read once.
 """
 
 import math
@@ -19,20 +19,20 @@ from longshore.cluster import ClusterState
 from longshore.cluster.measures import Measured
 from longshore.cluster.resources import allocatable_amounts
 
-# Of what is free: cpu in thousandths, memory in bytes.
+# Free amounts: CPU in millicores, memory in bytes.
 MEAN_FREE: Final = {"cpu": "mean-free-cpu", "memory": "mean-free-memory"}
 STD_FREE: Final = {"cpu": "std-free-cpu", "memory": "std-free-memory"}
-# The first spelling is what has always been written, the second is read as well.
+# The first spelling is the original one, which we write; the second is accepted too.
 FORECAST_FREE: Final = {
     "cpu": ("forcasted-free-cpu", "forecasted-free-cpu"),
     "memory": ("forcasted-free-memory", "forecasted-free-memory"),
 }
-# When the load was measured, in RFC 3339. Without it, the values never grow old.
+# When the load was measured, in RFC 3339. Without it, the values never expire.
 MEASURED_AT: Final = "longshore.dev/measured-at"
 CONGESTION_FACTOR: Final = "congestion-factor"
-# Not `congestion`: that is what a provider measures, and a node without the annotation must not undo it.
+# Not `congestion`: a provider measures that one, and a node without the annotation must not overwrite it.
 ANNOTATED_CONGESTION: Final = "congestion/annotated"
-# What the pods of the node ask for: cpu in thousandths, memory and storage in bytes.
+# Requests of the node's pods: CPU in millicores, memory and storage in bytes.
 REQUESTED: Final = {
     "cpu": "requested-cpu",
     "memory": "requested-memory",
@@ -40,11 +40,11 @@ REQUESTED: Final = {
     "gpu": "requested-gpu",
     "ephemeral-storage": "requested-ephemeral-storage",
 }
-# When that was counted, in RFC 3339. Without it, too, the values never grow old.
+# When the requests were counted, in RFC 3339. Without it, the values never expire.
 ALLOCATED_AT: Final = "longshore.dev/allocated-at"
-# 1 as long as what was counted is not too old: the amounts themselves stay, for want of better ones.
+# 1 until the counted requests expire. The amounts themselves stay, because there are no better ones.
 ALLOCATION: Final = "allocation/fresh"
-# What the node offers of a resource that has no domain in its name, and therefore no column.
+# Allocatable amount of `gpu`, a resource without a domain in its name and therefore without a column.
 GPUS: Final = "gpu/allocatable"
 
 _UNKNOWN = float("nan")
@@ -55,17 +55,17 @@ _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def read_load(cluster: ClusterState) -> None:
-    """Have `cpu/mean`, `cpu/std` and `cpu/forecast`, and those of memory, read from the nodes."""
+    """Read `cpu/mean`, `cpu/std`, `cpu/forecast` and the same measures of memory from the nodes."""
     cluster.measures.read_nodes(load)
 
 
 def read_congestion(cluster: ClusterState) -> None:
-    """Have `ANNOTATED_CONGESTION` read from the nodes."""
+    """Read `ANNOTATED_CONGESTION` from the nodes."""
     cluster.measures.read_nodes(congestion)
 
 
 def read_requested(cluster: ClusterState) -> None:
-    """Have what the pods of the nodes ask for read from the nodes, as `requested_measure` names it."""
+    """Read the requests of the nodes' pods from the nodes, under the names that `requested_measure` gives."""
     cluster.measures.read_nodes(requested)
 
 
@@ -74,7 +74,7 @@ def requested_measure(resource: str) -> str:
 
 
 def load(node: Node) -> dict[str, Measured]:
-    """How much is used: what the node offers without what is free, below 0 if more is free than it offers."""
+    """Return the used amounts: allocatable minus free, negative if more is free than allocatable."""
     annotations = node.metadata.annotations
     offered = allocatable_amounts(node.status.allocatable)
     at = moment(annotations.get(MEASURED_AT, ""))
@@ -83,7 +83,7 @@ def load(node: Node) -> dict[str, Measured]:
         capacity = offered.get(resource, 0)
         mean = number(annotations.get(MEAN_FREE[resource], ""))
         std = number(annotations.get(STD_FREE[resource], ""))
-        # A deviation that nobody wrote is not known; one of infinity, or NaN, spoils the mean.
+        # A missing deviation is unknown; an infinite one or NaN makes the mean unusable too.
         if mean is None or not math.isfinite(std or 0.0):
             mean = std = None
         texts = (annotations.get(key, "") for key in FORECAST_FREE[resource])
@@ -95,9 +95,9 @@ def load(node: Node) -> dict[str, Measured]:
 
 
 def congestion(node: Node) -> dict[str, Measured]:
-    """A whole number; whoever writes it says nothing of its time."""
+    """Return the annotated factor, an integer; the annotation carries no time."""
     text = node.metadata.annotations.get(CONGESTION_FACTOR, "")
-    # Numbers may have any number of digits, and an infinite one would be none.
+    # The text may have any number of digits, and infinity is not a valid factor.
     factor = min(float(text), sys.float_info.max) if _WHOLE_NUMBER.fullmatch(text) else _UNKNOWN
     return {ANNOTATED_CONGESTION: (factor, _UNKNOWN)}
 
@@ -113,7 +113,7 @@ def requested(node: Node) -> dict[str, Measured]:
 
 
 def number(text: str) -> float | None:
-    """The number that a text is, as other languages read one too: no blanks, no underscores, no units."""
+    """Parse a number as other languages do: no spaces, no underscores, no units."""
     return float(text) if _NUMBER.fullmatch(text) else None
 
 

@@ -1,7 +1,7 @@
-"""Use of a resource as a Beta distribution: it lies between nothing and all, with a given mean and deviation.
+"""Resource usage as a Beta distribution between 0 and 1, with a given mean and standard deviation.
 
-The risk is the probability that more than a threshold is used. It is worked out as the tail itself, rather
-than as what is left of the rest, so that small risks keep their digits. scipy has the mathematics.
+The risk is the probability that usage exceeds a threshold. It is computed as the upper tail itself, not as
+one minus the lower tail, so that small risks keep their digits. scipy provides the mathematics.
 """
 
 import math
@@ -12,16 +12,16 @@ import numpy as np
 from longshore.agents.amounts import Amount
 from longshore.errors import UserError
 
-# A deviation below this share of the capacity is none: the distribution would be a step even so. The narrower
-# it is the longer scipy takes for its tail, a tenth of a millisecond here, and below 5e-9 it finds NaN.
+# A deviation below this share of the capacity counts as zero: the distribution is a step either way. The
+# narrower it is, the longer scipy takes for its tail (0.1 ms at this limit), and below 5e-9 it returns NaN.
 NEGLIGIBLE = 1e-6
 _ABOVE_NOTHING = 1e-300
-# A risk of e to the power of minus this is lost when it is taken from 1.
+# A risk of exp(-_UNNOTICED) vanishes when it is subtracted from 1.
 _UNNOTICED = 54 * math.log(2)
 
 
 def require_scipy(plugin: str) -> None:
-    """Whoever makes the plugin hears of it if scipy is missing, rather than the first pod."""
+    """Fail when the plugin is created, not at the first pod, if scipy is missing."""
     try:
         import scipy.special  # noqa: F401
     except ImportError as error:
@@ -29,15 +29,15 @@ def require_scipy(plugin: str) -> None:
 
 
 def fit(mean: Amount, deviation: Amount) -> tuple[Amount, Amount]:
-    """The two parameters, by the method of moments; the mean is above 0 and the deviation possible."""
+    """Estimate alpha and beta by the method of moments. The mean must be positive, the deviation possible."""
     spread = mean * (1 - mean) / (deviation * deviation) - 1
     return mean * spread, (1 - mean) * spread
 
 
 def risk(mean: Amount, deviation: Amount, threshold: Amount) -> Amount:
-    """How likely it is that more than the threshold is used. All are shares of the capacity, 0 to 1.
+    """Return the probability that usage exceeds the threshold. All values are shares of the capacity, 0 to 1.
 
-    Without deviation it is certain. A deviation that is too large for any Beta distribution is a risk of 1.
+    Without deviation the result is 0 or 1. A deviation too large for any Beta distribution is a risk of 1.
     """
     from scipy.special import betainc
 
@@ -58,7 +58,7 @@ def risk(mean: Amount, deviation: Amount, threshold: Amount) -> Amount:
 
 
 def noticeable_risk(mean: Amount, deviation: Amount, threshold: float) -> Amount:
-    """The same, with none where what is left of 1 would be 1 all the same: most nodes are far from it."""
+    """Return the risk, or 0 where one minus the risk rounds to 1, which saves most of the computation."""
     if not isinstance(mean, np.ndarray) or not 0 < threshold < 1:
         risks = risk(mean, deviation, threshold)
     else:
@@ -69,9 +69,9 @@ def noticeable_risk(mean: Amount, deviation: Amount, threshold: float) -> Amount
 
 
 def _may_be_noticed(mean: Amount, deviation: Amount, threshold: float) -> Amount:
-    """False where an upper bound of the tail is too small: it falls with the distance of mean and threshold.
+    """Return False where an upper bound of the tail is negligible.
 
-    The bound is that of Chernoff for a Beta distribution, with the divergence of the two as its exponent.
+    This is the Chernoff bound of a Beta distribution; its exponent is the divergence of mean and threshold.
     """
     within = np.clip(mean, _ABOVE_NOTHING, threshold)
     spread = within * (1 - within) / np.maximum(deviation * deviation, NEGLIGIBLE**2) - 1
@@ -80,14 +80,14 @@ def _may_be_noticed(mean: Amount, deviation: Amount, threshold: float) -> Amount
 
 
 def log_density(at: Amount, alpha: float, beta: float) -> Amount:
-    """In logarithms, since the powers alone would underflow. At the ends it may be infinite."""
+    """Return the logarithm of the density; the powers would underflow. It may be infinite at 0 and 1."""
     from scipy.special import betaln, xlog1py, xlogy
 
     return xlogy(alpha - 1, at) + xlog1py(beta - 1, -at) - betaln(alpha, beta)
 
 
 class Row(NamedTuple):
-    """At one point of the distribution. `residual`: by how much it is exceeded in the mean, if it is."""
+    """One point of the distribution. `residual` is the mean excess over the point, if it is exceeded."""
 
     at: float
     density: float
@@ -105,7 +105,7 @@ class Summary(NamedTuple):
 
 
 def summary(mean: float, deviation: float) -> Summary | None:
-    """A distribution in numbers, for people; None if there is none with this mean and deviation."""
+    """Describe the distribution in numbers, for people; None if no Beta distribution has these moments."""
     variance = deviation * deviation
     if deviation < NEGLIGIBLE or not 0 < variance < mean * (1 - mean):
         return None

@@ -1,7 +1,7 @@
-"""Congestion: pods go where the network, or whatever else someone watches, is least congested.
+"""Congestion: prefers nodes where the network, or anything else that is monitored, is least congested.
 
-Whoever watches it writes a whole number into the annotation `congestion-factor` of the node, from 0 for none
-to a maximum; or a provider measures `congestion`, which counts before the annotation. Pods do not matter.
+The monitor writes an integer into the node annotation `congestion-factor`, from 0 (no congestion) to a
+maximum. If a provider measures `congestion`, that takes precedence. The score does not depend on the pod.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ _TENS = 10
 
 
 class CongestionArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about it."""
+    """The arguments of Congestion in a configuration."""
 
-    # The factor that stands for full congestion; larger ones are no worse.
+    # The factor that means full congestion; larger ones count the same.
     factor_max: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] = 100
-    # A node without a factor is not congested, halfway so, or fully.
+    # How a node without a factor counts: not congested, half congested, or fully congested.
     missing: Literal["Neutral", "FailOpen", "FailClosed"] = "Neutral"
 
 
@@ -36,7 +36,7 @@ class Congestion:
 
     name = "Congestion"
     verb = "congestion"
-    # The annotation is part of the node object, and a measurement changes the node.
+    # The annotation is part of the node object, and a new measurement counts as a change of the node.
     scope = Scope.NODE
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
@@ -48,7 +48,7 @@ class Congestion:
         return whole_numbers(environ, {"CONGESTION_FACTOR_MAX": "factorMax"}, least=1, most=_LARGEST)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Any:
-        # Nodes of a cluster that was made for one question are read here.
+        # A cluster built for a single request has not been read yet.
         read_congestion(nodes.cluster)
         most = self._args.factor_max
         measured = nodes.cluster.measures.value("congestion", nodes)

@@ -1,6 +1,6 @@
-"""What pods have asked for so far: the mean of each resource, and of the products of each two.
+"""The requests of past pods: the mean of each resource, and of the product of each pair of resources.
 
-All pods count alike up to a hundred; from then on each new one weighs a hundredth, and old ones fade.
+The first hundred pods have equal weight. After that each new pod weighs a hundredth, and old ones fade.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Foo: accepts all nodes and finds all equally good. An agent to copy: replace what it answers.
+"""Foo: accepts all nodes and gives all the same score. Copy it to start an agent of your own.
 
-Where it takes part nothing changes, so it shows whether agents are asked at all.
+It changes no decision, so it shows whether agents are called at all.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ _SCORE = 10
 
 
 class FooArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A configuration has nothing to say about it."""
+    """Foo has no arguments."""
 
 
 class Foo:

@@ -1,7 +1,7 @@
-"""How loaded nodes are: what of a resource is used on each, how much that varies, and what is not known.
+"""The load of nodes: how much of a resource each one uses, how much that varies, and what is unknown.
 
-The mean of what was measured, with the forecast mixed in, plus the requests of pods that it cannot show yet.
-Where nothing is known, or too old, the policy `missing` of the agent counts.
+Usage is the measured mean, combined with the forecast, plus the requests of pods that are too new to show in
+it. Where measurements are missing or expired, the agent's `missing` policy applies.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from longshore.agents.amounts import Amount, at_most, either, is_known, whole
 from longshore.cluster import CPU, MEMORY, Nodes
 from longshore.framework import MAX_SCORE
 
-# What becomes of a resource without measurements. Neutral: it has no say, and a node without any is the
-# worst. FailOpen: it is accepted, with a middle score. FailClosed: it is refused. Requests: those of the
-# node's pods stand in for what they use.
+# How a resource without measurements counts. Neutral: it is ignored, and a node without any measurement has
+# the worst score. FailOpen: it is accepted, with a middle score. FailClosed: it is rejected. Requests: the
+# requests of the node's pods replace the measured usage.
 Missing = Literal["Neutral", "FailOpen", "FailClosed", "Requests"]
 
 REASON_NO_MEASUREMENTS = "no fresh measurements of the node's load"
@@ -24,7 +24,7 @@ _SCORE_OF_UNKNOWN = {"FailOpen": MAX_SCORE // 2, "FailClosed": 0}
 
 
 class Load(NamedTuple):
-    """Of one resource, in the unit of its column; nothing is used, and nothing varies, where not `known`."""
+    """The load of one resource, in the unit of its column. Usage and deviation are 0 where not `known`."""
 
     known: Amount
     capacity: Amount
@@ -32,7 +32,7 @@ class Load(NamedTuple):
     deviation: Amount
 
     def shares(self, request: float) -> tuple[Amount, Amount]:
-        """The mean with one more pod that asks for so much, and the deviation: of the capacity, 0 to 1."""
+        """Return mean and deviation with one more pod of this request, as shares of the capacity, 0 to 1."""
         capacity = self.capacity + (self.capacity <= 0)
         return at_most((self.used + request) / capacity, 1.0), at_most(self.deviation / capacity, 1.0)
 
@@ -40,7 +40,7 @@ class Load(NamedTuple):
 def load_of(
     nodes: Nodes, resource: str, *, forecast_weight: float = 0.0, missing: Missing = "Neutral"
 ) -> Load:
-    """`forecast_weight`: how much the forecast counts, from 0 to 1, where there is one."""
+    """Return the load of a resource. `forecast_weight` (0 to 1) applies where a forecast exists."""
     measures, column = nodes.cluster.measures, COLUMNS[resource]
     capacity, requested = nodes.allocatable[column], nodes.requested[column]
     mean = measures.value(f"{resource}/mean", nodes)
@@ -48,12 +48,12 @@ def load_of(
     known = offered & is_known(mean)
     if forecast_weight:
         forecast = measures.value(f"{resource}/forecast", nodes)
-        # Of what is free, as it was measured: then the last digit is that of whoever measured it.
+        # Combined as free amounts, as they were measured, so that rounding equals that of the source.
         free = (1 - forecast_weight) * (capacity - mean) + forecast_weight * (capacity - forecast)
         mean = either(is_known(forecast), capacity - free, mean)
     used = either(mean > 0, mean, 0.0) + measures.unseen(nodes, column)
     deviation = measures.value(f"{resource}/std", nodes)
-    # Of what was measured: requests that stand in for it do not vary.
+    # Only measured usage varies; requests that replace it do not.
     deviation = either(known & (deviation > 0), deviation, 0.0)
     if missing == "Requests":
         used, known = either(known, used, requested), offered
@@ -61,7 +61,7 @@ def load_of(
 
 
 def worst(scores: Sequence[tuple[Amount, Amount]], *, missing: Missing) -> Amount:
-    """Of a node over its resources, each with whether it is known, as whole numbers."""
+    """Return the lowest score over the resources of a node, given each score with whether it is known."""
     instead = _SCORE_OF_UNKNOWN.get(missing, MAX_SCORE)
     any_known: Amount = missing in _SCORE_OF_UNKNOWN
     lowest: Amount = MAX_SCORE

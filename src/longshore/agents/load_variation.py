@@ -1,7 +1,7 @@
-"""Load variation risk balancing: pods go where little is used and where the use varies little.
+"""Load variation risk balancing: prefers nodes whose usage is low and varies little.
 
-The risk of a resource lies halfway between the share that would be used with the pod on the node and what
-that share varies by, which a margin and a sensitivity make weigh more or less. The riskiest resource counts.
+The risk of a resource is the average of the share used with the pod on the node and the deviation of that
+share, weighted by a margin and a sensitivity. The riskiest resource decides.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class LoadVariationRiskBalancingArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about it."""
+    """The arguments of LoadVariationRiskBalancing in a configuration."""
 
-    # What the deviation is multiplied with, after the root of this degree was drawn.
+    # The deviation's root of degree `safe_variance_sensitivity` is multiplied by the margin.
     safe_variance_margin: _NotNegative = 1.0
     safe_variance_sensitivity: _NotNegative = 1.0
     missing: Missing = "Neutral"
@@ -51,6 +51,6 @@ class LoadVariationRiskBalancing:
 
     def _weighed(self, deviation: Any) -> Any:
         sensitivity = self._args.safe_variance_sensitivity
-        # The limit of ever higher powers.
+        # The limit as the exponent grows to infinity.
         root = deviation ** (1 / sensitivity) if sensitivity else np.floor(deviation)
         return np.minimum(self._args.safe_variance_margin * root, 1.0)

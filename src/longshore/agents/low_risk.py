@@ -19,7 +19,7 @@ from longshore.cluster import Nodes, PodInfo
 from longshore.cluster.overcommitment import beyond_requests
 from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
 
-# No deviation may be so large that no Beta distribution has it.
+# Deviations are capped so that a Beta distribution with them exists.
 _MOST_VARIANCE = 0.99
 
 _Weight = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -31,17 +31,17 @@ class RiskLimitWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LowRiskOverCommitmentArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about it."""
+    """The arguments of LowRiskOverCommitment in a configuration."""
 
-    # Over so many measurements each one that comes was smoothed: the deviation was larger before.
+    # The source smooths over this many measurements; the deviation was larger before.
     smoothing_window_size: Annotated[int, msgspec.Meta(ge=1)] = 5
-    # How much the risk of the limits counts; the rest is that of the load.
+    # The weight of the limits' risk; the rest is the weight of the load's risk.
     risk_limit_weights: RiskLimitWeights = RiskLimitWeights()
     missing: Missing = "Neutral"
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """Of the pods on a node, in the unit of the column: the sums of their requests and limits."""
+    """The sums of the requests and of the limits of the pods on a node, in the unit of the column."""
 
     requests: Any
     limits: Any
@@ -66,7 +66,7 @@ class LowRiskOverCommitment:
         if beyond is None:
             beyond = state.memo[self.name] = dict(zip(COLUMNS, beyond_requests(pod), strict=True))
         if not any(beyond.values()) and not any(pod.requests.get(resource) for resource in COLUMNS):
-            # Best effort: there is nothing to weigh.
+            # A best-effort pod has no requests or limits to weigh.
             return 0
         scores = []
         for resource, column in COLUMNS.items():
@@ -90,19 +90,19 @@ class LowRiskOverCommitment:
 
 
 def limit_risk(asked: _Asked, capacity: Any) -> Any:
-    """The share of what may be used beyond the requests that the node does not have."""
+    """Return the share of the usage allowed beyond requests that the node has no capacity for."""
     lacking = np.maximum(asked.limits - capacity, 0)
     beyond = asked.limits - np.minimum(asked.requests, capacity)
     return lacking / np.maximum(beyond, 1)
 
 
 def load_risk(mean: Any, deviation: Any, asked: _Asked, capacity: Any) -> Any:
-    """How likely it is that more is used than was asked for, the limits being kept where they bind."""
+    """Return the probability that usage exceeds the requests, given that it stays below binding limits."""
     capacity = capacity + (capacity <= 0)
-    # Both at once: for a single node the calls cost more than what they work out.
+    # Both in one call: for a single node a call costs more than the calculation.
     shares = np.minimum(np.array([asked.requests, asked.limits]) / capacity, 1.0)
     kept, possible = 1 - beta.risk(np.array([mean, mean]), np.array([deviation, deviation]), shares)
-    # Without any limit nothing is to be used, and no more is: that is no risk.
+    # Without limits no usage is expected, so there is no risk.
     kept = np.where(asked.limits > 0, kept, 1.0)
     binding = (asked.limits > 0) & (asked.limits < capacity) & (possible > 0)
     return 1 - np.minimum(kept / np.where(binding, possible, 1.0), 1.0)

@@ -1,7 +1,7 @@
-"""How good the cluster would be with the pod on each node in turn, as one number; the smaller the better.
+"""Rates the whole cluster with the pod on each node in turn, as one number; smaller is better.
 
-An objective is about all nodes together, but a placement changes one of them. So what the sum over the others
-comes to is worked out once, and corrected for each candidate: the work grows with the nodes, not with their
+An objective covers all nodes together, but a placement changes only one of them. The sum over all nodes is
+therefore computed once and corrected for each candidate: the work grows with the nodes, not with their
 square. Deviations are added up about the mean, so that the differences which decide are not lost in rounding.
 """
 
@@ -14,7 +14,7 @@ from longshore.cluster.arrays import Bools, Floats, Ints
 
 
 class Model:
-    """`capacity[resource]` and `usage[resource]`, with one element for each node, and a pod's demand."""
+    """`capacity[resource]` and `usage[resource]` with one element per node, and the demand of a pod."""
 
     def __init__(self, capacity: Floats, usage: Floats, demand: Floats, history: DemandHistory) -> None:
         self.capacity = capacity
@@ -24,34 +24,34 @@ class Model:
 
     @property
     def fits(self) -> Bools:
-        """Whether there is enough of everything."""
+        """Return where the node has enough of every resource."""
         fits: Bools = np.logical_and.reduce(self.demand <= self.capacity - self.usage)
         return fits
 
     def utilization(self, usage: Floats) -> Floats:
-        """The used share of each resource on each node; all of it where a node has none."""
+        """Return the used share of each resource on each node; 1 where the node has no capacity."""
         offered = self.capacity > 0
         return np.where(offered, usage / np.where(offered, self.capacity, 1.0), 1.0)
 
     def bounded_utilization(self, usage: Floats) -> Floats:
-        """The same, but at most all of it; where a node has none, and none is used, that is nothing."""
+        """Return the utilization, at most 1; 0 where the node has no capacity and uses none."""
         return np.where((self.capacity > 0) | (usage > 0), np.clip(self.utilization(usage), 0.0, 1.0), 0.0)
 
 
-# Given the nodes, the pod and the resource that matters most.
+# Called with the model and the index of the resource that matters most.
 Objective = Callable[[Model, int], Floats]
 
 
 def load_balance(model: Model, resource: int) -> Floats:
-    """The deviation of the utilization over the nodes."""
+    """Return the standard deviation of the utilization over the nodes."""
     before, change = _one_resource(model, resource)
     return np.sqrt(_variance(before, change, len(before)))
 
 
 def consolidate(model: Model, resource: int) -> Floats:
-    """1 if all nodes are used alike, the less the more of them are either empty or full.
+    """Return 1 if all nodes have equal utilization, and less the more of them are either empty or full.
 
-    Each node's distance from the mean counts in proportion to the room on its side: down to 0, or up to 1.
+    A node's distance from the mean is weighted by the room on its side of the mean: down to 0, or up to 1.
     """
     before, change = _one_resource(model, resource)
     count = len(before)
@@ -59,12 +59,12 @@ def consolidate(model: Model, resource: int) -> Floats:
     mean = base + change / count
     inside = (mean > 0) & (mean < 1)
     ordered = np.sort(before) - base
-    # What the first few of the nodes in order, and what the rest of them, are from a mean.
+    # The squared distances from the mean, for the nodes below it and for those above it.
     below = np.searchsorted(ordered + base, mean)
     squares = _squares_before(ordered, below, mean - base)
     total = _squares_before(ordered, np.full_like(below, count), mean - base)
     low, high = squares, total - squares
-    # The candidate itself is another one by then.
+    # Correct for the candidate, whose utilization changes.
     for values, sign in ((before, -1), (before + change, 1)):
         distance = sign * (values - mean) ** 2
         low = low + distance * (values < mean)
@@ -75,10 +75,9 @@ def consolidate(model: Model, resource: int) -> Floats:
 
 
 def adaptive_bin_packing(model: Model, resource: int) -> Floats:
-    """How far the variability of the nodes' utilization is from that of what pods have asked for.
+    """Return how far the variability of the nodes' utilization is from that of past requests.
 
-    Pods that are all alike are spread; where sizes vary, nodes are filled unevenly: room is kept for the
-    large ones.
+    Pods of equal size are spread. If sizes vary, nodes are filled unevenly, which keeps room for large pods.
     """
     before = model.bounded_utilization(model.usage)
     change = model.bounded_utilization(model.usage + model.demand) - before
@@ -87,7 +86,7 @@ def adaptive_bin_packing(model: Model, resource: int) -> Floats:
     apart = before - base
     covariance = apart @ apart.T / count
     mean = base + change / count
-    # The quadratic form of the mean and the covariance with the candidate changed.
+    # The quadratic form of the mean and the covariance, with the candidate's utilization changed.
     shift = (mean * change).sum(axis=0)
     own = (mean * apart).sum(axis=0)
     form = np.einsum("jn,jk,kn->n", mean, covariance, mean)
@@ -96,13 +95,13 @@ def adaptive_bin_packing(model: Model, resource: int) -> Floats:
 
 
 def _one_resource(model: Model, resource: int) -> tuple[Floats, Floats]:
-    """Its utilization on each node, and what the pod would add."""
+    """Return the utilization of the resource on each node, and what the pod would add."""
     before = model.utilization(model.usage)[resource]
     return before, model.utilization(model.usage + model.demand)[resource] - before
 
 
 def _variance(before: Floats, change: Floats, count: int) -> Floats:
-    """Over all nodes, if one of them changes so."""
+    """Return the variance over all nodes if one of them changes by `change`."""
     apart = before - before.mean()
     squares = (apart**2).sum() + 2 * apart * change + change**2 - change**2 / count
     variance: Floats = np.maximum(squares, 0.0) / count
@@ -110,7 +109,7 @@ def _variance(before: Floats, change: Floats, count: int) -> Floats:
 
 
 def _squares_before(ordered: Floats, places: Ints, about: Floats) -> Floats:
-    """The sum of the squared distances of so many of the first from each point."""
+    """Return the sum of squared distances of the first `places` values from each point."""
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
     squares = np.concatenate([[0.0], np.cumsum(ordered**2)])
     found: Floats = places * about**2 - 2 * about * sums[places] + squares[places]
@@ -118,7 +117,7 @@ def _squares_before(ordered: Floats, places: Ints, about: Floats) -> Floats:
 
 
 def _demand_variability(model: Model) -> float:
-    """Of what pods have asked for, as shares of the mean node; a resource that no node has is left out."""
+    """Return the variability of past requests as shares of the mean node, for resources that nodes offer."""
     offered = model.capacity > 0
     nodes = offered.sum(axis=1)
     total = np.where(offered, model.capacity, 0.0).sum(axis=1)
@@ -129,6 +128,6 @@ def _demand_variability(model: Model) -> float:
 
 
 def _variability(form: Floats, squared_mean: Floats) -> Floats:
-    """The coefficient of variation of several resources together: 0 where there is nothing to compare."""
+    """Return the joint coefficient of variation of several resources; 0 where nothing can be compared."""
     sound = (form > 0) & (squared_mean > 0)
     return np.where(sound, np.sqrt(np.where(sound, form, 0.0)) / np.where(sound, squared_mean, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""PigeonHoling: a pod goes where the cluster as a whole would be best by a policy, of which there are three.
+"""PigeonHoling: places a pod where the cluster as a whole is best by one of three policies.
 
 LOAD_BALANCE spreads pods, CONSOLIDATE packs them, and A_BINPACK does the one or the other: it spreads while
 the pods that it has seen are alike, and packs when they are of many sizes. The cluster is the nodes that
@@ -40,11 +40,11 @@ _OBJECTIVES: Mapping[str, Objective] = {
     "LOAD_BALANCE": load_balance,
     "CONSOLIDATE": consolidate,
 }
-# The resources in the order in which they are considered, with their units.
+# The resources in the order in which `numResources` counts them, with their units.
 _RESOURCES = {"cpu": 1, "memory": 2**20, "pods": 1, "gpu": 1, "ephemeral-storage": 2**30}
-# What a pod without requests is taken to use: cpu in thousandths, memory in MiB.
+# The assumed usage of a pod without requests: CPU in millicores, memory in MiB.
 _AT_LEAST = {"cpu": 10, "memory": 16}
-# Differences below this are of rounding, not of nodes.
+# Smaller differences are rounding errors.
 _EQUAL = 1e-9
 _TENS = 10
 _WORST, _BEST = 1, 10
@@ -53,21 +53,21 @@ log = structlog.get_logger()
 
 
 class PigeonHolingArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about it. What it says counts before what is in the file."""
+    """The arguments of PigeonHoling in a configuration. They take precedence over the file."""
 
-    # The place of the resource that LOAD_BALANCE and CONSOLIDATE look at.
+    # The index of the resource that LOAD_BALANCE and CONSOLIDATE look at.
     policy_objective: Policy | None = None
     policy_resource_index: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    # So many of cpu, memory, pods, GPUs and ephemeral storage, in this order.
+    # How many of CPU, memory, pods, GPUs and ephemeral storage to consider, in this order.
     num_resources: Annotated[int, msgspec.Meta(ge=1, le=len(_RESOURCES))] = 2
     # A file with `policyObjective = …` and `policyResourceIndex = …`.
     config_file: str = ""
-    # What GPUs are called, besides `gpu`.
+    # The resource name of GPUs, in addition to `gpu`.
     gpu_resource: str = "nvidia.com/gpu"
 
 
 class PigeonHoling:
-    """Score: the better the cluster, the better."""
+    """Score: the better the whole cluster with the pod on the node, the higher."""
 
     name = "PigeonHoling"
     verb = "pigeon-holing"
@@ -80,8 +80,8 @@ class PigeonHoling:
         self._resources = dict(list(_RESOURCES.items())[: self._args.num_resources])
         if self._index >= len(self._resources):
             raise UserError(
-                f"arguments of {self.name}: policyResourceIndex {self._index} is beyond the resources "
-                f"considered, {', '.join(self._resources)}: lower it, or raise numResources"
+                f"arguments of {self.name}: policyResourceIndex {self._index} is out of range for the "
+                f"resources considered ({', '.join(self._resources)}): lower it, or raise numResources"
             )
         self._history = DemandHistory(len(self._resources))
         read_requested(handle.cluster)
@@ -98,13 +98,13 @@ class PigeonHoling:
         return found
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints:
-        # Nodes of a cluster that was made for one question are read here.
+        # A cluster built for a single request has not been read yet.
         read_requested(nodes.cluster)
         demand = self._demand(pod)
         if not len(nodes):
             return np.zeros(0, np.int64)
         if self.name not in state:
-            # Once for an attempt, however often it is asked.
+            # Count the pod once per attempt, however often the plugin is called.
             state[self.name] = True
             self._history.add(demand)
         capacity = np.array([self._capacity(resource, nodes) for resource in self._resources])
@@ -116,7 +116,7 @@ class PigeonHoling:
         asked = dict(pod.requests)
         asked["gpu"] = asked.get(self._args.gpu_resource, 0) + _unnamed_gpus(pod)
         amounts = {resource: asked.get(resource, 0) / unit for resource, unit in self._resources.items()}
-        # These are rounded down, and never nothing; storage is often less than one of its units.
+        # CPU and memory are rounded down but never to 0; storage is often less than one of its units.
         amounts |= {
             resource: np.floor(amounts[resource]) or least
             for resource, least in _AT_LEAST.items()
@@ -144,14 +144,14 @@ class PigeonHoling:
 
 
 def _outdated(nodes: Nodes) -> Any:
-    """Where the annotations are too old. What came with a request has no pods to count instead."""
+    """Return where the annotations have expired. A cluster from a request has no pods to count instead."""
     cluster = nodes.cluster
     fresh, at = cluster.measures.value(ALLOCATION, nodes), cluster.measures.time(ALLOCATION, nodes)
     return np.isnan(fresh) & ~np.isnan(at) & bool(cluster.pod_count)
 
 
 def scores(objective: Floats) -> Ints:
-    """The smallest has the best score, the largest the worst that fits, and NaN, where nothing fits, 0."""
+    """Map objectives to scores: the smallest gets the best, the largest the worst, NaN (does not fit) 0."""
     fits = ~np.isnan(objective)
     if not fits.any():
         return np.zeros(len(objective), np.int64)
@@ -164,7 +164,7 @@ def scores(objective: Floats) -> Ints:
 
 
 def _unnamed_gpus(pod: PodInfo) -> int:
-    """Of the resource `gpu`, which has no domain, and is nobody else's to count."""
+    """Count requests of the resource `gpu`, which has no domain and therefore no column."""
     total = 0
     for container in pod.pod.spec.containers:
         try:
@@ -175,21 +175,21 @@ def _unnamed_gpus(pod: PodInfo) -> int:
 
 
 def _policy(args: PigeonHolingArgs) -> tuple[str, int]:
-    """What to optimize, and for which resource."""
+    """Return the objective and the index of its resource."""
     said = _read(args.config_file) if args.config_file else {}
     objective, index = said.get("policyObjective", "A_BINPACK"), said.get("policyResourceIndex", "0")
     if objective not in _OBJECTIVES:
-        log.warning("unknown objective is passed over", file=args.config_file, objective=objective)
+        log.warning("unknown objective ignored", file=args.config_file, objective=objective)
         objective = "A_BINPACK"
     if not (index.isascii() and index.isdigit()):
-        log.warning("no index of a resource is passed over", file=args.config_file, index=index)
+        log.warning("invalid resource index ignored", file=args.config_file, index=index)
         index = "0"
     place = args.policy_resource_index
     return args.policy_objective or objective, int(index[:9]) if place is None else place
 
 
 def _read(path: str) -> dict[str, str]:
-    """Lines of `key = value`; values keep blanks, and what else may be, at their end."""
+    """Parse lines of `key = value`; trailing spaces belong to the value."""
     try:
         with Path(path).open(newline="") as file:
             text = file.read()

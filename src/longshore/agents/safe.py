@@ -1,4 +1,4 @@
-"""Safe: pods go where the nodes' real load leaves room, with what it varies by.
+"""Safe: prefers nodes whose measured load, including its variation, leaves room.
 
 SafeOverload asks how likely it is that a node with the pod on it uses more than a threshold of its cpu or
 memory: it refuses nodes where that is too likely, and prefers those where it is least. SafeBalance prefers
@@ -36,7 +36,7 @@ from longshore.framework import (
     WakeOn,
 )
 
-# In words: kube-scheduler takes what it tells people in an event for a format, in which % is special.
+# "percent" in words: kube-scheduler uses event notes as format strings, in which % is special.
 REASON_RISK = (
     "node(s) would use over {utilization} percent of their {resource} with a risk above {percentile} percent"
 )
@@ -54,24 +54,24 @@ log = structlog.get_logger()
 
 
 class SafeOverloadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about SafeOverload."""
+    """The arguments of SafeOverload in a configuration."""
 
-    # What share of a node may be used, and how likely it may be that more is; in percent.
+    # The share of a node that may be used, and the acceptable probability of exceeding it; in percent.
     utilization: _Percentage = 90
     percentile: _Percentage = 30
-    # How much forecasts count, in percent, where there are any.
+    # The weight of forecasts, in percent, where they exist.
     forecast_weight: _Percentage = 20
     # Whether each distribution is logged in full.
     print_table: bool = False
-    # Scores in steps of 1 rather than of 10.
+    # Use score steps of 1 instead of 10.
     fine_scores: bool = False
-    # To the nearest step; else steps of 10 are rounded down, so that only a node without any risk has 100.
+    # Round to the nearest step. Otherwise steps of 10 are rounded down: only a node without risk scores 100.
     round_scores: bool = False
     missing: Missing = "Neutral"
 
 
 class SafeBalanceArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about SafeBalance, likewise."""
+    """The arguments of SafeBalance in a configuration."""
 
     forecast_weight: _Percentage = 20
     fine_scores: bool = False
@@ -79,7 +79,7 @@ class SafeBalanceArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
 
 
 class _Risk(msgspec.Struct, frozen=True):
-    """That too much of a resource is used, with the pod on the node."""
+    """The risk that a node with the pod on it uses too much of one resource."""
 
     resource: str
     known: Amount
@@ -100,7 +100,7 @@ class SafeOverload:
         self._acceptable = self._args.percentile / 100
         said = {"utilization": self._args.utilization, "percentile": self._args.percentile}
         self._reasons = {resource: REASON_RISK.format(resource=resource, **said) for resource in COLUMNS}
-        # What was asked last, with the answer: the score asks about the nodes that the filter asked about.
+        # The last question and its answer: the score asks about the same nodes as the filter.
         self._last: tuple[Nodes, tuple[int, ...]] | None = None
         self._risks: list[_Risk] = []
         self.wakes_on = (
@@ -138,11 +138,11 @@ class SafeOverload:
         return floor(score * _TENS) * _TENS
 
     def _of(self, pod: PodInfo, nodes: Nodes) -> list[_Risk]:
-        """Worked out once for the filter and the score."""
+        """Compute the risks once for both filter and score."""
         requests = [pod.requests.get(resource, 0) for resource in COLUMNS]
         situation = (nodes.cluster.journal.position, *requests)
         if isinstance(nodes, OneNode):
-            # Pods may be imagined on it from one question to the next.
+            # The engine may add or remove hypothetical pods between calls.
             situation += (nodes.requested[CPU], nodes.requested[MEMORY])
         if self._last is None or self._last[0] is not nodes or self._last[1] != situation:
             pairs = zip(COLUMNS, requests, strict=True)
@@ -161,7 +161,7 @@ class SafeOverload:
 
 
 class SafeBalance:
-    """Score: the less is used, and the less that varies, the better."""
+    """Score: the lower usage and variation, the higher."""
 
     name = "SafeBalance"
     verb = "safe-balance"
@@ -182,19 +182,19 @@ class SafeBalance:
         for resource in COLUMNS:
             load = load_of(nodes, resource, forecast_weight=args.forecast_weight / 100, missing=args.missing)
             mean, deviation = load.shares(pod.requests.get(resource, 0))
-            # The root of the deviation, not of the variance: what varies weighs heavily.
+            # The root of the deviation, not of the variance: variation weighs heavily.
             score = 1 - (mean + root(deviation)) / 2
             scores.append((load.known, _scaled(score, fine=args.fine_scores)))
         return worst(scores, missing=args.missing)
 
 
 def _scaled(score: Amount, *, fine: bool) -> Amount:
-    """From 0 to 1, as a score that is rounded to the nearest."""
+    """Convert a value from 0 to 1 into a score, rounded to the nearest step."""
     return _rounded(score * MAX_SCORE) if fine else _rounded(score * _TENS) * _TENS
 
 
 def _rounded(score: Amount) -> Amount:
-    """Halves up."""
+    """Round to the nearest integer, halves up."""
     return floor(score + 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Target load packing: nodes are filled up to a target of cpu use, and only then beyond it.
+"""Target load packing: fills nodes up to a target CPU utilization, and goes beyond it only when it must.
 
 Up to the target, the more a node would use with the pod on it, the better; above it, the less the better,
 and far worse than any node below. What a pod will use is guessed from its limits and requests. Pods on a node
@@ -20,18 +20,18 @@ from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
 
 
 class DefaultRequests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a container is taken to use that has neither limit nor request."""
+    """The assumed usage of a container that has neither limit nor request."""
 
     cpu: str = "1000m"
 
 
 class TargetLoadPackingArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about it."""
+    """The arguments of TargetLoadPacking in a configuration."""
 
     # In percent of the node's capacity.
     target_utilization: Annotated[int, msgspec.Meta(ge=1, le=100)] = 40
     default_requests: DefaultRequests = DefaultRequests()
-    # What a container with a request and no limit is taken to use: its request times this.
+    # The assumed usage of a container with a request and no limit is its request times this.
     default_requests_multiplier: str | float = "1.5"
     missing: Missing = "Neutral"
 
@@ -64,7 +64,7 @@ class TargetLoadPacking:
         return worst([(load.known, score)], missing=missing)
 
     def predicted(self, pod: PodInfo) -> int:
-        """The cpu that the pod is taken to use, in thousandths; its sidecars run along with it."""
+        """Return the CPU that the pod is assumed to use, in millicores, including its sidecars."""
         spec = pod.pod.spec
         sidecars = [each for each in spec.init_containers if each.restart_policy == "Always"]
         containers = sum(self._container(each) for each in (*spec.containers, *sidecars))
@@ -85,7 +85,8 @@ class TargetLoadPacking:
             multiplier = -1.0
         if not 0 <= multiplier < 1e6:
             raise UserError(
-                f"arguments of {self.name}: defaultRequestsMultiplier is a number such as 1.5, not {said!r}"
+                f"arguments of {self.name}: defaultRequestsMultiplier must be a number such as 1.5, "
+                f"not {said!r}"
             )
         return multiplier
 
@@ -94,13 +95,13 @@ class TargetLoadPacking:
         amount = _cpu({"cpu": said})
         if amount is None:
             raise UserError(
-                f"arguments of {self.name}: defaultRequests.cpu is a quantity such as 500m, not {said!r}"
+                f"arguments of {self.name}: defaultRequests.cpu must be a quantity such as 500m, not {said!r}"
             )
         return amount
 
 
 def _cpu(quantities: Mapping[str, str]) -> int | None:
-    """In thousandths; None if there is none, or none that can be read."""
+    """Return millicores; None if there is no quantity or it is invalid."""
     try:
         amount = milli_value(quantities["cpu"])
     except (KeyError, InvalidQuantity):
