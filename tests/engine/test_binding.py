@@ -47,7 +47,7 @@ class Patches(Base):
         labels = {"metadata": {"labels": {"for": pod.pod.metadata.name}}}
         outcome = yield PatchObject(PersistentVolume, "", "disk", labels)
         if not isinstance(outcome, Succeeded):
-            return Status.error(f"the volume: {outcome.message}")  # type: ignore[union-attr]
+            return Status.error(f"the volume: {outcome.message}")
         self.calls.append("patched")
         return self.answer
 
@@ -108,7 +108,7 @@ def test_a_generator_may_wait_for_the_cluster_to_change() -> None:
             outcome = yield Until(
                 lambda: Succeeded() if cluster.get(PersistentVolume, "disk") else None, 60.0, "no disk came"
             )
-            return None if isinstance(outcome, Succeeded) else Status.error(outcome.message)  # type: ignore[union-attr]
+            return None if isinstance(outcome, Succeeded) else Status.error(outcome.message)
 
     plugin = Waits()
     plugin.stage = stage = stage_with(plugin, cpu="4")

@@ -174,7 +174,7 @@ def _scheduler(
                 http_status=status,
                 reason=reason,
             )
-            why = getattr(outcome, "message", "")
+            why = outcome.message
             log.error(f"Pod {effect.namespace}/{effect.name} not bound to node {effect.node}: {why}")
 
     return StaticScheduler(

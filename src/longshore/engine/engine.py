@@ -33,6 +33,7 @@ from longshore.engine.queue.scheduling_queue import Entry, Place, Queue
 from longshore.engine.request import Request
 from longshore.framework import Status
 from longshore.framework.controllers import Controller
+from longshore.framework.effects import Tell
 from longshore.framework.points import PodListener
 from longshore.framework.profile import Profile, TieBreak
 from longshore.plugins import DEFAULT_PLUGINS, Factory
@@ -298,6 +299,9 @@ class Engine:
 
     def reject(self, uid: str, plugin: str, message: str) -> None:
         self._underway.reject(uid, plugin, message)
+
+    def tell(self, effect: Tell) -> None:
+        self._underway.ask(effect)
 
     def activate(self, pods: Any) -> None:
         self._queue.activate(pods, now=self._now)

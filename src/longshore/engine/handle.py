@@ -11,6 +11,7 @@ from longshore.engine.decision.chooser import Chooser
 from longshore.engine.decision.shapes import shape_key
 from longshore.framework import CycleState, Status
 from longshore.framework.controllers import Controller
+from longshore.framework.effects import Tell
 from longshore.framework.points import PodListener
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class EngineHandle:
 
     def reject(self, uid: str, plugin: str, message: str) -> None:
         self._engine.reject(uid, plugin, message)
+
+    def tell(self, effect: Tell) -> None:
+        self._engine.tell(effect)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self._engine.activate(pods)

@@ -1,7 +1,10 @@
-"""What the engine asks its driver to do. Effects are values: a driver may perform, record or compare them.
+"""What the engine, plugins and controllers want done outside, as values to perform, record or compare.
+
+There are two sorts. An `Ask` is answered with exactly one `Outcome`: a generator yields it and is resumed
+with the answer. A `Tell` informs people and is never answered: it goes through `Handle.tell`, and a generator
+that yields one does not type-check.
 
 A pod is named by namespace, name and UID, so that an effect never lands on a successor of the same name.
-Some are answered, with exactly one outcome each; what only informs people is not waited for.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,13 +16,13 @@ from longshore.api import Pod, PodCondition
 from longshore.api.meta import ApiObject
 from longshore.api.plan_request import PlanRequest
 
-# The API server takes no longer note on an event.
+# The longest note that the API server accepts on an event.
 MAX_NOTE = 1024
 _CUT = " ..."
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False):
-    """Assign the pod to the node. Answered."""
+    """Assign the pod to the node."""
 
     namespace: str
     name: str
@@ -71,7 +74,7 @@ class Nominate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Evict(msgspec.Struct, frozen=True, gc=False):
-    """Write the condition into the pod's status, then delete the pod with its own grace. Answered."""
+    """Write the condition into the pod's status, then delete the pod with its own grace period."""
 
     namespace: str
     name: str
@@ -85,7 +88,7 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
 
 
 class PatchObject(msgspec.Struct, frozen=True):
-    """Merge `patch` into an object of another kind, such as a PersistentVolume, or into its status. Answered.
+    """Merge `patch` into an object of another kind, such as a PersistentVolume, or into its status.
 
     A `resourceVersion` in the patch's metadata makes it a Conflict if the object has changed since.
     """
@@ -98,7 +101,7 @@ class PatchObject(msgspec.Struct, frozen=True):
 
 
 class CreateObject(msgspec.Struct, frozen=True):
-    """Create an object of another kind. Answered; Conflict if there is one of this name."""
+    """Create an object of another kind. Conflict if there is one of this name."""
 
     kind: type[ApiObject]
     namespace: str
@@ -108,7 +111,7 @@ class CreateObject(msgspec.Struct, frozen=True):
 
 
 class DeleteObject(msgspec.Struct, frozen=True):
-    """Delete an object of another kind, if it is still the one of this UID. Answered; fine if it is gone."""
+    """Delete an object of another kind, if it is still the one of this UID. Fine if it is gone."""
 
     kind: type[ApiObject]
     namespace: str
@@ -156,11 +159,11 @@ class Pause(msgspec.Struct, frozen=True):
 class Together(msgspec.Struct, frozen=True):
     """Do all of these; answered with `Answered` and their outcomes, in order."""
 
-    effects: tuple["Effect", ...]
+    effects: tuple["Ask", ...]
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Await what an `async def` plugin returned. Answered; whatever it raises is Failed."""
+    """Await what an `async def` plugin returned. Whatever it raises is Failed."""
 
     plugin: str
     awaitable: Awaitable[Any]
@@ -200,32 +203,40 @@ class RecordEvent(msgspec.Struct, frozen=True, gc=False):
         return cls(meta.namespace, meta.name, meta.uid, kind, reason, action, note)
 
 
-Effect = (
+# Answered, exactly once.
+Ask = (
     Bind
-    | SetCondition
-    | Nominate
     | Evict
     | PatchObject
     | CreateObject
     | DeleteObject
     | GetObject
-    | Until
-    | Pause
-    | Together
     | Run
     | CallExtender
     | CallPlanner
-    | RecordEvent
+    | Until
+    | Pause
+    | Together
 )
-# What the driver answers; all else only informs people, or is answered by the engine itself.
+# Never answered.
+Tell = SetCondition | Nominate | RecordEvent
+Effect = Ask | Tell
+# What the driver answers; the engine itself answers the rest.
 ANSWERED = (Bind, Evict, PatchObject, CreateObject, DeleteObject, GetObject, Run, CallExtender, CallPlanner)
 
 
-class Succeeded(msgspec.Struct, frozen=True, gc=False):
+class _Fulfilled(msgspec.Struct, frozen=True):
+    @property
+    def message(self) -> str:
+        """Nothing went wrong."""
+        return ""
+
+
+class Succeeded(_Fulfilled, frozen=True, gc=False):
     """The write has landed."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class Answered(_Fulfilled, frozen=True):
     """There is an answer: what an awaitable gave, the body of an extender's response, or an object."""
 
     value: Any

@@ -41,7 +41,7 @@ from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.framework.cluster_events import WakeOn
 from longshore.framework.cycle_state import CycleState
-from longshore.framework.effects import Effect, Outcome
+from longshore.framework.effects import Effect, Outcome, Tell
 from longshore.framework.status import Code, Status
 
 MAX_SCORE = 100
@@ -237,6 +237,10 @@ class Handle(Protocol):
 
     def reject(self, uid: str, plugin: str, message: str) -> None:
         """The waiting pod is not to be bound; it goes back to the queue."""
+        ...
+
+    def tell(self, effect: Tell) -> None:
+        """Inform people: an event, a condition or a nomination. Nothing is answered."""
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:

@@ -188,7 +188,7 @@ def log_write(effect: Write, outcome: Outcome) -> None:
         if isinstance(outcome, Succeeded):
             log.debug("pod bound", pod=name, node=effect.node)
             return
-        kind, reason = type(outcome).__name__.lower(), getattr(outcome, "message", "")
+        kind, reason = type(outcome).__name__.lower(), outcome.message
         log.warning("pod not bound", pod=name, node=effect.node, outcome=kind, reason=reason)
     elif isinstance(outcome, Failed):
         log.warning("write failed", effect=type(effect).__name__, object=name, reason=outcome.message)

@@ -201,7 +201,7 @@ def _without_planners(problem: Problem) -> Answer:
 
 
 def _failure(planner: Planner, outcome: Outcome) -> str:
-    return f"planner {planner.name}: {getattr(outcome, 'message', '') or type(outcome).__name__}"
+    return f"planner {planner.name}: {outcome.message or type(outcome).__name__}"
 
 
 def _without_fallback(problem: Problem, best: Plan | None, trouble: str) -> Plan:

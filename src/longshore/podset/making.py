@@ -237,7 +237,7 @@ class Making:
             # It is known how someone else has changed it: nothing is to be waited for.
             self._look(plan)
             return False
-        why = getattr(outcome, "message", "")
+        why = outcome.message
         plan.storing.failed(now=self._handle.now())
         if not isinstance(outcome, Conflict):
             yield from status.not_stored(why)

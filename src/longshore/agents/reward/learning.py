@@ -159,7 +159,7 @@ class RewardController:
         if isinstance(outcome, Succeeded):
             self._written = data[REWARDS]
             return
-        message = getattr(outcome, "message", "")
+        message = outcome.message
         if isinstance(outcome, Failed) and outcome.status == 403:
             self._do_without("write", message)
         else:

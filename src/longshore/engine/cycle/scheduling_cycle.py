@@ -342,4 +342,4 @@ def _broken(status: Status) -> Status:
 
 
 def _words(outcome: Outcome) -> str:
-    return getattr(outcome, "message", "") or type(outcome).__name__
+    return outcome.message or type(outcome).__name__

@@ -262,7 +262,7 @@ def _body(outcome: Outcome) -> bytes:
     """What the extender answered. Raises NoAnswer."""
     if isinstance(outcome, Answered) and isinstance(outcome.value, bytes):
         return outcome.value
-    raise NoAnswer(getattr(outcome, "message", "") or repr(outcome))
+    raise NoAnswer(outcome.message or repr(outcome))
 
 
 def _requests(pod: Pod, managed: frozenset[str]) -> bool:
