@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from longshore.api import Change, Node, Pod
-from longshore.engine import Bind, Done, Engine, Evict, Succeeded
+from longshore.engine import Bind, Done, Engine, Evict, Request, Succeeded
 from longshore.testing import PodBuilder, node, pod
 
 _ZONES = 10
@@ -157,6 +157,8 @@ class _Run:
         requests = self._engine.advance(now=self._now, max_cycles=_PODS_AT_ONCE)
         self.deciding += time.process_time() - start
         for request in requests:
+            if not isinstance(request, Request):
+                continue
             effect = request.effect
             if isinstance(effect, Bind):
                 self.bound += 1

@@ -19,7 +19,8 @@ PUBLIC = {
     ),
     "longshore.engine": (
         "Answered Bind Conflict CreateObject DeleteObject Done Effect Engine Event Evict Failed Gone "
-        "Measurements Nominate Outcome PatchObject RecordEvent Request Run SetCondition Succeeded"
+        "Instruction Measurements Nominate Notice Outcome PatchObject RecordEvent Request Run "
+        "SetCondition Succeeded"
     ),
     "longshore.kube": (
         "NODES PODS ApiError Client Connection ConnectionFailed EventRecorder LeaderElector Patch Pool "

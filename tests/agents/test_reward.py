@@ -266,7 +266,8 @@ class Answering:
 
     def asked(self, *, now: float) -> list[Request]:
         due = self.engine.deadline
-        return [] if due is None or due > now else self.engine.advance(now=now)
+        asked = self.engine.advance(now=now) if due is not None and due <= now else []
+        return [each for each in asked if isinstance(each, Request)]
 
 
 def test_without_the_right_to_read_it_goes_on_in_memory_with_one_warning() -> None:

@@ -14,7 +14,7 @@ from tests.serve.extenders import about_names, about_nodes, by_host, make
 from longshore.agents.annotations import read_load
 from longshore.api import Change, Node, Pod
 from longshore.config.setup import set_up
-from longshore.engine import Bind, Done, Engine, Request
+from longshore.engine import Bind, Done, Engine, Instruction, Request
 from longshore.framework.effects import GetObject, Gone, Succeeded
 from longshore.measure.providers import settings_for
 from longshore.serve.extender.agent_choice import choose, known_agents, verbs
@@ -82,11 +82,12 @@ def tell(engine: Engine, objects: Sequence[Node | Pod], *, now: float) -> None:
             engine.receive(event, now=now)
 
 
-def answer(engine: Engine, requests: Sequence[Request], *, now: float) -> None:
+def answer(engine: Engine, requests: Sequence[Instruction], *, now: float) -> None:
     """Nothing that is looked for is there, and all that is written is."""
     for request in requests:
-        outcome = Gone() if isinstance(request.effect, GetObject) else Succeeded()
-        engine.receive(Done(request.id, outcome), now=now)
+        if isinstance(request, Request):
+            outcome = Gone() if isinstance(request.effect, GetObject) else Succeeded()
+            engine.receive(Done(request.id, outcome), now=now)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)

@@ -7,7 +7,17 @@ import pytest
 
 from longshore.api import Change, Node, Pod
 from longshore.cluster import CPU
-from longshore.engine import Bind, Done, Engine, Failed, RecordEvent, Request, SetCondition, Succeeded
+from longshore.engine import (
+    Bind,
+    Done,
+    Engine,
+    Failed,
+    Instruction,
+    RecordEvent,
+    Request,
+    SetCondition,
+    Succeeded,
+)
 from longshore.testing import PodBuilder, node, pod
 
 N1 = node("n1").allocatable(cpu="4", memory="8Gi")
@@ -29,23 +39,23 @@ def add(engine: Engine, *objects: Node | Pod, now: float) -> None:
         engine.receive(change, now=now)
 
 
-def answer(engine: Engine, requests: list[Request], *, now: float) -> list[Request]:
-    """Say that all binds succeeded; what the engine asks for then."""
+def answer(engine: Engine, requests: list[Instruction], *, now: float) -> list[Instruction]:
+    """Say that all requests succeeded; what the engine asks for then."""
     for request in requests:
-        if isinstance(request.effect, Bind):
+        if isinstance(request, Request):
             engine.receive(Done(request.id, Succeeded()), now=now)
     return engine.advance(now=now)
 
 
-def bound(requests: list[Request]) -> dict[str, str]:
+def bound(requests: list[Instruction]) -> dict[str, str]:
     return {r.effect.name: r.effect.node for r in requests if isinstance(r.effect, Bind)}
 
 
-def conditions(requests: list[Request]) -> list[str]:
+def conditions(requests: list[Instruction]) -> list[str]:
     return [r.effect.condition.message for r in requests if isinstance(r.effect, SetCondition)]
 
 
-def events(requests: list[Request]) -> list[tuple[str, str, str, str]]:
+def events(requests: list[Instruction]) -> list[tuple[str, str, str, str]]:
     effects = [r.effect for r in requests]
     return [(e.type, e.reason, e.action, e.note) for e in effects if isinstance(e, RecordEvent)]
 
@@ -258,6 +268,7 @@ def test_a_node_with_a_bad_quantity_gets_no_pod_that_needs_it() -> None:
 def test_unknown_and_repeated_answers_and_empty_changes_are_passed_over() -> None:
     engine = engine_with(N1, WEB)
     (request,) = engine.advance(now=0.0)
+    assert isinstance(request, Request)
     for event in (Done(999, Succeeded()), Done(-1, Failed("?"))):
         engine.receive(event, now=0.0)
     engine.receive(Change[Pod](None, None), now=0.0)
@@ -271,7 +282,7 @@ def test_unknown_and_repeated_answers_and_empty_changes_are_passed_over() -> Non
 
 
 def test_equal_events_give_equal_requests() -> None:
-    def run() -> list[Request]:
+    def run() -> list[Instruction]:
         engine = Engine(seed=3)
         add(engine, *(node(f"n{i}").allocatable(cpu="4", memory="8Gi") for i in range(9)), now=0.0)
         add(engine, *(pod(f"p{i}").requests(cpu=f"{i % 7 + 1}00m") for i in range(60)), now=0.0)

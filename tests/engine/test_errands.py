@@ -5,8 +5,8 @@ from longshore.engine.cycle.errands import Errands
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
     Answered,
+    Ask,
     CallPlanner,
-    Effect,
     Failed,
     Outcome,
     Pause,
@@ -18,18 +18,18 @@ from longshore.framework.effects import (
 class Office:
     """Runs one errand, and keeps what it asks for and hears."""
 
-    def __init__(self, *effects: Effect) -> None:
+    def __init__(self, *effects: Ask) -> None:
         self.now = 0.0
-        self.asked: list[Effect] = []
+        self.asked: list[Ask] = []
         self.heard: list[Outcome] = []
         self.errands = Errands(self._ask, now=lambda: self.now)
         self.errands.start(self._errand(effects))
 
-    def _ask(self, effect: Effect) -> int:
+    def _ask(self, effect: Ask) -> int:
         self.asked.append(effect)
         return len(self.asked)
 
-    def _errand(self, effects: tuple[Effect, ...]) -> Errand:
+    def _errand(self, effects: tuple[Ask, ...]) -> Errand:
         for effect in effects:
             self.heard.append((yield effect))
 

@@ -8,7 +8,7 @@ from tests.engine.test_webhooks import RANK, scripted
 
 from longshore.api import Change, Node, Pod
 from longshore.cluster import PodInfo
-from longshore.engine import Bind, Done, Engine, Failed, Succeeded
+from longshore.engine import Bind, Done, Engine, Failed, Request, Succeeded
 from longshore.engine.answers.explanation import Explanation, explain
 from longshore.engine.answers.records import Decision, Records, Refused
 from longshore.sim import Simulation
@@ -137,6 +137,7 @@ def test_a_bind_that_failed_is_on_record_after_the_decision() -> None:
     engine.receive(Change(None, room("n1")), now=0.0)
     engine.receive(Change(None, pod("web")), now=0.0)
     (request,) = engine.advance(now=0.0)
+    assert isinstance(request, Request)
     engine.receive(Done(request.id, Failed("the API server was not reached")), now=1.0)
     failed, decided = engine.records.of("default", "web")
     assert failed.node == "n1"

@@ -18,6 +18,7 @@ from longshore.engine import (
     Engine,
     Evict,
     Failed,
+    Instruction,
     Outcome,
     RecordEvent,
     Request,
@@ -43,7 +44,7 @@ class Scripted:
     def __init__(self, *extenders: Extender) -> None:
         configuration = msgspec.structs.replace(default_configuration(), extenders=extenders)
         self.engine = Engine(configuration)
-        self.requests: list[Request] = []
+        self.requests: list[Instruction] = []
         self.now = 0.0
 
     def add(self, *objects: ApiObject) -> None:
@@ -56,8 +57,9 @@ class Scripted:
     def calls(self) -> list[Request]:
         """Those that are to be answered."""
         self.advance()
-        found = [request for request in self.requests if isinstance(request.effect, CallExtender)]
-        self.requests = [request for request in self.requests if request not in found]
+        asked = [each for each in self.requests if isinstance(each, Request)]
+        found = [request for request in asked if isinstance(request.effect, CallExtender)]
+        self.requests = [each for each in self.requests if each not in found]
         return found
 
     def asked(self) -> tuple[Request, str, dict[str, Any]]:

@@ -11,8 +11,8 @@ from tests.live.pods import condition, create, manifest, placed, pods
 from longshore.api import Change, PersistentVolumeClaim, Pod, PodCondition
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
-from longshore.engine import Bind, Done, Effect, Engine, Event, Evict, Failed, PatchObject, Request
-from longshore.framework.effects import CallExtender
+from longshore.engine import Bind, Done, Engine, Event, Evict, Failed, PatchObject, Request
+from longshore.framework.effects import CallExtender, Operation
 from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
 from longshore.live import Driver
 from longshore.live.effects import Performer
@@ -94,7 +94,7 @@ async def test_nothing_is_decided_without_the_lease(control_plane: ControlPlane,
     ids=lambda effect: type(effect).__name__,
 )
 async def test_lease_lost_between_decision_and_deed(
-    control_plane: ControlPlane, namespace: str, effect: Effect
+    control_plane: ControlPlane, namespace: str, effect: Operation
 ) -> None:
     """It is not done, and the engine is told that it failed."""
     done: list[Done] = []

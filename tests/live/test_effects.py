@@ -15,18 +15,20 @@ from longshore.engine import (
     Answered,
     Conflict,
     Done,
-    Effect,
     Evict,
     Failed,
     Gone,
     Nominate,
+    Notice,
     Outcome,
     PatchObject,
+    RecordEvent,
     Request,
     Run,
     SetCondition,
     Succeeded,
 )
+from longshore.framework.effects import Operation, Tell
 from longshore.kube import EventRecorder, Pool, Writer, load
 from longshore.kube.pool import Answer
 from longshore.live.effects import Performer
@@ -46,9 +48,12 @@ class Deeds:
         recorder = EventRecorder(writer, controller="test")
         self.performer = Performer(writer, recorder, ExtenderCalls(()), on_done=self.done.append)
 
-    async def outcome(self, effect: Effect) -> Outcome | None:
+    async def outcome(self, effect: Operation | Tell) -> Outcome | None:
         """How it ended, if the engine is told."""
-        self.performer.perform(Request(1, effect))
+        if isinstance(effect, SetCondition | Nominate | RecordEvent):
+            self.performer.perform(Notice(effect))
+        else:
+            self.performer.perform(Request(1, effect))
         async with asyncio.timeout(20):
             while self.performer.writes_in_flight or (isinstance(effect, Run) and not self.done):
                 await asyncio.sleep(0.01)
@@ -238,7 +243,7 @@ async def test_decisions_go_on_when_writes_that_nobody_waits_for_have_ended(
     recorder = EventRecorder(writer, controller="test")
     performer = Performer(writer, recorder, ExtenderCalls(()), on_done=lambda _: None, on_room=room.set)
     for number in range(2):
-        performer.perform(Request(number, SetCondition("default", f"pod-{number}", "uid", REFUSED)))
+        performer.perform(Notice(SetCondition("default", f"pod-{number}", "uid", REFUSED)))
     assert not performer.has_room
     async with asyncio.timeout(5):
         await room.wait()

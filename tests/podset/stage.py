@@ -25,7 +25,7 @@ from longshore.api.pod_set import (
 )
 from longshore.config import LongshoreSettings, default_configuration
 from longshore.config.registry import register
-from longshore.engine import Engine, Request
+from longshore.engine import Engine, Instruction
 from longshore.framework.effects import Bind, CallPlanner, CreateObject, Effect, Outcome, PatchObject
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
@@ -77,7 +77,7 @@ class Sets(Simulation):
         self.answer: Callable[[Effect], Outcome | None] | None = None
         self.add(*objects)
 
-    def _perform(self, request: Request) -> None:
+    def _perform(self, request: Instruction) -> None:
         effect = request.effect
         self.asked.append(effect)
         if isinstance(effect, Bind) and self._strict:

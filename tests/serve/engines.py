@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from prometheus_client import Metric
 
 from longshore.api import Change, Node, Pod
-from longshore.engine import Bind, Done, Engine, Request, Succeeded
+from longshore.engine import Done, Engine, Instruction, Request, Succeeded
 from longshore.serve import Metrics, registry_of
 from longshore.testing import node
 
@@ -30,13 +30,13 @@ class Observed:
         for added in objects:
             self.engine.receive(Change(None, added), now=self.now)
 
-    def advance(self) -> list[Request]:
+    def advance(self) -> list[Instruction]:
         return self.engine.advance(now=self.now)
 
     def bind_all(self) -> None:
-        """Let every bind that is asked for succeed."""
+        """Let everything that is asked for succeed."""
         for request in self.advance():
-            if isinstance(request.effect, Bind):
+            if isinstance(request, Request):
                 self.engine.receive(Done(request.id, Succeeded()), now=self.now)
 
     def value(self, sample: str, /, **labels: str) -> float | None:

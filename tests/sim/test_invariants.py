@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from longshore.api import Pod
 from longshore.cluster import ClusterState, PodInfo
-from longshore.engine import Bind, Done, Engine, Event, Request, Succeeded
+from longshore.engine import Bind, Done, Engine, Event, Instruction, Request, Succeeded
 from longshore.engine.decision.chooser import Chooser, Placement
 from longshore.sim import Faults, SimulatedCluster, Simulation
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
@@ -42,11 +42,11 @@ class CheckedEngine(Engine):
                 self._bound.add(uid)
         super().receive(event, now=now)
 
-    def advance(self, *, now: float, max_cycles: int | None = None) -> list[Request]:
+    def advance(self, *, now: float, max_cycles: int | None = None) -> list[Instruction]:
         self._check()
         requests = super().advance(now=now, max_cycles=max_cycles)
         for request in requests:
-            if isinstance(request.effect, Bind):
+            if isinstance(request, Request) and isinstance(request.effect, Bind):
                 assert request.effect.uid not in {*self._under_way.values(), *self._bound}, "bound twice"
                 self._under_way[request.id] = request.effect.uid
         return requests

@@ -8,7 +8,7 @@ import pytest
 from longshore.api import Change, PersistentVolume
 from longshore.engine import Conflict, CreateObject, Engine, Failed, Gone, Outcome, PatchObject, Succeeded
 from longshore.framework.controllers import Errand
-from longshore.framework.effects import Effect
+from longshore.framework.effects import Ask
 from longshore.sim import Faults, SimulatedCluster, Simulation
 from longshore.testing import node, pod, pv
 
@@ -18,9 +18,9 @@ DISK = CreateObject(PersistentVolume, "", "disk", {"metadata": {"labels": {"a": 
 class Asks:
     """A controller that asks for one thing, and notes what it hears, and when."""
 
-    def __init__(self, engine: Engine, effect: Effect) -> None:
+    def __init__(self, engine: Engine, effect: Ask) -> None:
         self._engine = engine
-        self._effect: Effect | None = effect
+        self._effect: Ask | None = effect
         self.heard: list[tuple[float, Change[Any]]] = []
         self.answers: list[tuple[float, Outcome]] = []
 
@@ -36,12 +36,12 @@ class Asks:
             yield self._ask(self._effect)
             self._effect = None
 
-    def _ask(self, effect: Effect) -> Errand:
+    def _ask(self, effect: Ask) -> Errand:
         outcome = yield effect
         self.answers.append((self._engine.now, outcome))
 
 
-def asking(effect: Effect = DISK, **scenario: Any) -> tuple[Simulation, Asks]:
+def asking(effect: Ask = DISK, **scenario: Any) -> tuple[Simulation, Asks]:
     made: list[Asks] = []
 
     def controller(engine: Engine) -> Asks:

@@ -6,9 +6,12 @@ decide, performs the effects and tells how they ended:
     engine = Engine()
     engine.receive(Change(old=None, new=node), now=0.0)
     engine.receive(Change(old=None, new=pod), now=0.0)
-    for request in engine.advance(now=0.0):
-        outcome = perform(request.effect)
-        engine.receive(Done(request.id, outcome), now=0.1)
+    for instruction in engine.advance(now=0.0):
+        if isinstance(instruction, Notice):
+            tell(instruction.effect)
+        else:
+            outcome = perform(instruction.effect)
+            engine.receive(Done(instruction.id, outcome), now=0.1)
 """
 
 from longshore.engine.engine import Engine
@@ -23,7 +26,7 @@ from longshore.engine.events import (
     Outcome,
     Succeeded,
 )
-from longshore.engine.request import Request
+from longshore.engine.request import Instruction, Notice, Request
 from longshore.framework.effects import (
     Bind,
     CreateObject,
@@ -50,8 +53,10 @@ __all__ = [
     "Evict",
     "Failed",
     "Gone",
+    "Instruction",
     "Measurements",
     "Nominate",
+    "Notice",
     "Outcome",
     "PatchObject",
     "RecordEvent",

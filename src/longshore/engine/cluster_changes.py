@@ -79,7 +79,7 @@ class Intake:
         ending = pod.metadata.deletion_timestamp is not None
         entry = self._queue.find(pod)
         if ending and entry is not None and entry.place in _TO_BE_TRIED:
-            self.underway.ask(skipped(pod))
+            self.underway.tell(skipped(pod))
         self._queue.withdraw(pod)
         self.take_back_nomination(pod)
         self.underway.reject(pod.metadata.uid, "", _REMOVED)

@@ -18,7 +18,7 @@ from longshore.engine.answers.observer import Observer, Unobserved
 from longshore.engine.answers.records import Records
 from longshore.engine.cluster_changes import Intake
 from longshore.engine.cycle.errands import Errands
-from longshore.engine.cycle.reporting import failed, warning
+from longshore.engine.cycle.reporting import report_failed, warning
 from longshore.engine.cycle.scheduling_cycle import Cycles, Ending, Fate
 from longshore.engine.cycle.underway import Flight, Underway
 from longshore.engine.cycle.webhooks import Extenders
@@ -30,7 +30,7 @@ from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.profiles import Profiles, make_profile
 from longshore.engine.queue.cluster_events import other_event
 from longshore.engine.queue.scheduling_queue import Entry, Place, Queue
-from longshore.engine.request import Request
+from longshore.engine.request import Instruction
 from longshore.framework import Status
 from longshore.framework.controllers import Controller
 from longshore.framework.effects import Tell
@@ -95,7 +95,9 @@ class Engine:
             extenders = None
             if configuration.extenders:
                 extenders = Extenders(configuration.extenders, chooser, self._cluster)
-            self._cycles[profile.scheduler_name] = Cycles(chooser, self._cluster, self.records, extenders)
+            self._cycles[profile.scheduler_name] = Cycles(
+                chooser, self._cluster, self.records, self.tell, extenders
+            )
         self._queue = Queue(
             Profiles(self._profiles, self._tell_failure),
             initial_backoff=float(configuration.pod_initial_backoff_seconds),
@@ -214,7 +216,7 @@ class Engine:
         for controller in self._controllers:
             controller.changed(event, now=now)
 
-    def advance(self, *, now: float, max_cycles: int | None = None) -> list[Request]:
+    def advance(self, *, now: float, max_cycles: int | None = None) -> list[Instruction]:
         """Decide about the pods whose turn it is, at most `max_cycles`, and hand out what is to be done."""
         self._now = now
         self._queue.flush(now=now)
@@ -234,7 +236,7 @@ class Engine:
         requests, underway.outbox = underway.outbox, []
         return requests
 
-    def finish(self, *, now: float) -> list[Request]:
+    def finish(self, *, now: float) -> list[Instruction]:
         """The driver is to stop: what controllers want to have done before."""
         self._now = now
         for controller in self._controllers:
@@ -282,12 +284,11 @@ class Engine:
             except PLUGIN_ERRORS as error:  # whatever a plugin does, the scheduler goes on
                 if new is not None and self._queue.find(new) is not None:
                     failure = PluginFailure(plugin, "PodChange", repr(error))
-                    self._underway.ask(warning(new, str(failure)))
+                    self.tell(warning(new, str(failure)))
 
     def _tell_failure(self, pod: Pod, status: Status) -> None:
         """A plugin failed while the queue asked it: there is no attempt that could tell."""
-        for effect in failed(pod, status):
-            self._underway.ask(effect)
+        report_failed(self.tell, pod, status)
 
     # What plugins may do, through their handle.
 
@@ -301,7 +302,7 @@ class Engine:
         self._underway.reject(uid, plugin, message)
 
     def tell(self, effect: Tell) -> None:
-        self._underway.ask(effect)
+        self._underway.tell(effect)
 
     def activate(self, pods: Any) -> None:
         self._queue.activate(pods, now=self._now)

@@ -2,11 +2,20 @@
 
 import msgspec
 
-from longshore.framework.effects import Effect
+from longshore.framework.effects import Operation, Tell
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """An effect to perform, and the number under which its outcome is to be told."""
+    """An effect to perform; `Done` with the same number tells the engine its outcome."""
 
     id: int
-    effect: Effect
+    effect: Operation
+
+
+class Notice(msgspec.Struct, frozen=True, gc=False):
+    """Something to tell people. The engine expects no answer."""
+
+    effect: Tell
+
+
+Instruction = Request | Notice

@@ -2,17 +2,16 @@
 
 A controller is to the engine what a controller of Kubernetes is to the API server. It opens no socket and
 reads no clock either: what it wants done it writes down as an errand, a generator that yields effects and is
-resumed with the outcome of each.
+resumed with the outcome of each. What only informs people goes through `tell`.
 """
 
 from collections.abc import Generator, Iterable
 from typing import Any, Protocol
 
 from longshore.api import Change
-from longshore.framework.effects import Effect, Outcome
+from longshore.framework.effects import Ask, Outcome
 
-# Effects that are not answered, such as an event for people, are followed by Succeeded at once.
-Errand = Generator[Effect, Outcome, None]
+Errand = Generator[Ask, Outcome, None]
 
 
 class Controller(Protocol):

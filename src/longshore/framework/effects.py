@@ -203,26 +203,15 @@ class RecordEvent(msgspec.Struct, frozen=True, gc=False):
         return cls(meta.namespace, meta.name, meta.uid, kind, reason, action, note)
 
 
-# Answered, exactly once.
-Ask = (
-    Bind
-    | Evict
-    | PatchObject
-    | CreateObject
-    | DeleteObject
-    | GetObject
-    | Run
-    | CallExtender
-    | CallPlanner
-    | Until
-    | Pause
-    | Together
+# Performed by the driver.
+Operation = (
+    Bind | Evict | PatchObject | CreateObject | DeleteObject | GetObject | Run | CallExtender | CallPlanner
 )
+# Answered exactly once: operations by the driver, the rest by the engine itself.
+Ask = Operation | Until | Pause | Together
 # Never answered.
 Tell = SetCondition | Nominate | RecordEvent
 Effect = Ask | Tell
-# What the driver answers; the engine itself answers the rest.
-ANSWERED = (Bind, Evict, PatchObject, CreateObject, DeleteObject, GetObject, Run, CallExtender, CallPlanner)
 
 
 class _Fulfilled(msgspec.Struct, frozen=True):

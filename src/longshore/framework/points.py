@@ -41,7 +41,7 @@ from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.framework.cluster_events import WakeOn
 from longshore.framework.cycle_state import CycleState
-from longshore.framework.effects import Effect, Outcome, Tell
+from longshore.framework.effects import Ask, Outcome, Tell
 from longshore.framework.status import Code, Status
 
 MAX_SCORE = 100
@@ -370,7 +370,7 @@ class Permit(Plugin, Protocol):
 
 # What PreBind, Bind and PostBind may be: a function that answers at once; a generator that yields effects and
 # is resumed with their outcome; or `async def`, which runs beside the scheduler and may wait for anything.
-Answer = Status | None | Generator[Effect, Outcome, Status | None] | Awaitable[Status | None]
+Answer = Status | None | Generator[Ask, Outcome, Status | None] | Awaitable[Status | None]
 
 
 class PreBind(Plugin, Protocol):

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from longshore.config import MeasurementSettings
-from longshore.engine import Engine, Request
+from longshore.engine import Engine, Instruction
 from longshore.engine.events import Event, Outcome
 from longshore.framework.effects import Effect
 from longshore.kube.client import Client
@@ -207,7 +207,7 @@ class Driver:
             if now > until:
                 break
 
-    def _perform(self, requests: list[Request]) -> None:
+    def _perform(self, requests: list[Instruction]) -> None:
         for request in requests:
             self._performer.perform(request)
 

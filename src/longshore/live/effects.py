@@ -7,18 +7,14 @@ from typing import Any
 
 import structlog
 
-from longshore.engine import Bind, RecordEvent, Request, Run
+from longshore.engine import Bind, Instruction, RecordEvent, Request, Run
 from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
 from longshore.errors import UserError
 from longshore.framework.effects import (
-    ANSWERED,
     CallExtender,
     CallPlanner,
     Effect,
     GetObject,
-    Pause,
-    Together,
-    Until,
 )
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
@@ -89,7 +85,7 @@ class Performer:
     def is_writing(self) -> bool:
         return bool(self._writes)
 
-    def perform(self, request: Request) -> None:
+    def perform(self, request: Instruction) -> None:
         """Begin, and return at once."""
         effect = request.effect
         if isinstance(effect, self._unable):
@@ -104,7 +100,7 @@ class Performer:
             self._begin(self._runs, request, self._ask(effect))
         elif isinstance(effect, GetObject):
             self._begin(self._runs, request, read(self._writer, effect))
-        elif not isinstance(effect, Until | Pause | Together):  # the engine answers those itself
+        else:
             self._begin(self._writes, request, self._write(effect))
 
     async def finish(self, *, within: float) -> None:
@@ -120,9 +116,9 @@ class Performer:
             log.warning("stopped with writes under way", writes=len(self._writes))
 
     def _begin(
-        self, tasks: set[asyncio.Task[None]], request: Request, deed: Coroutine[Any, Any, Outcome]
+        self, tasks: set[asyncio.Task[None]], request: Instruction, deed: Coroutine[Any, Any, Outcome]
     ) -> None:
-        if isinstance(request.effect, ANSWERED):
+        if isinstance(request, Request):
             self.answers_due += 1
         task = asyncio.create_task(self._answer(request, deed))
         tasks.add(task)
@@ -134,7 +130,7 @@ class Performer:
         if not had_room and self.has_room:
             self._on_room()
 
-    async def _answer(self, request: Request, deed: Coroutine[Any, Any, Outcome]) -> None:
+    async def _answer(self, request: Instruction, deed: Coroutine[Any, Any, Outcome]) -> None:
         effect = request.effect
         try:
             outcome = await deed
@@ -142,7 +138,7 @@ class Performer:
             # A fault of ours. The engine waits for an answer, and one pod must not stop the others.
             log.exception("an effect broke", effect=type(effect).__name__)
             outcome = Failed(f"internal error: {error!r}")
-        if isinstance(effect, ANSWERED):
+        if isinstance(request, Request):
             self.answers_due -= 1
             self._on_done(Done(request.id, outcome))
 

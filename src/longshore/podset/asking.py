@@ -21,7 +21,7 @@ from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.engine.decision.chooser import Chooser
 from longshore.engine.handle import EngineHandle
 from longshore.engine.plugin_failure import PluginFailure
-from longshore.framework.effects import Answered, CallPlanner, Effect, Outcome, Pause, Together
+from longshore.framework.effects import Answered, Ask, CallPlanner, Outcome, Pause, Together
 from longshore.planning import greedy
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Problem
@@ -77,7 +77,7 @@ class Asking:
         *,
         kept: Mapping[str, str],
         refused: Mapping[str, Collection[str]],
-    ) -> Generator[Effect, Outcome, Answer]:
+    ) -> Generator[Ask, Outcome, Answer]:
         """`kept` are nodes that pods had so far, and `refused` nodes that would not do for them; by UID."""
         cluster = self._handle.cluster
         nodes = _node_names(cluster) if refused else frozenset()
@@ -116,9 +116,7 @@ class Asking:
         made = yield from self._built_in(problem, waiting, trigger.spec.budget_seconds)
         return Answer(made, trouble, REASON_UNSCHEDULABLE if trigger.spec.all_or_nothing else "")
 
-    def _built_in(
-        self, problem: Problem, waiting: Waiting, budget: float
-    ) -> Generator[Effect, Outcome, Plan]:
+    def _built_in(self, problem: Problem, waiting: Waiting, budget: float) -> Generator[Ask, Outcome, Plan]:
         found = yield from self._search(problem, waiting, budget)
         if found.complete or not problem.kept:
             return found
@@ -127,7 +125,7 @@ class Asking:
         other = yield from self._search(anew, waiting, budget - found.seconds)
         return other if _better(other, found) else found
 
-    def _search(self, problem: Problem, waiting: Waiting, budget: float) -> Generator[Effect, Outcome, Plan]:
+    def _search(self, problem: Problem, waiting: Waiting, budget: float) -> Generator[Ask, Outcome, Plan]:
         """Between rounds everybody else has a turn, so that a long search stops nobody."""
         search = greedy.Search(problem, clock=self._handle.stopwatch, budget=budget)
         while True:
@@ -147,7 +145,7 @@ class Asking:
 
     def _ask(
         self, planners: Sequence[Planner], podset: PodSet, problem: Problem
-    ) -> Generator[Effect, Outcome, list[tuple[Mapping[str, str], float] | str]]:
+    ) -> Generator[Ask, Outcome, list[tuple[Mapping[str, str], float] | str]]:
         """All of them at once: nodes by name and how long that took, or what went wrong."""
         if not planners:
             return []

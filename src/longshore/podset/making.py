@@ -14,8 +14,8 @@ from longshore.engine.handle import EngineHandle
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
     MAX_NOTE,
+    Ask,
     Conflict,
-    Effect,
     Outcome,
     PatchObject,
     RecordEvent,
@@ -86,7 +86,7 @@ class Making:
                 self.stuck.pop(plan.podset.key, None)
             self._look(plan, after=0.0 if done and plan.needs_planning else BETWEEN_WRITES)
 
-    def _make(self, plan: SetPlan, status: PlanStatus) -> Generator[Effect, Outcome, bool]:
+    def _make(self, plan: SetPlan, status: PlanStatus) -> Generator[Ask, Outcome, bool]:
         if plan.all_or_nothing and plan.unplanned:
             self._door.take_back(plan)
         pods, meant, trigger = self._to_plan(plan), plan.meaning, plan.podset.trigger
@@ -124,7 +124,7 @@ class Making:
         self._door.admit(plan, [uid for uid in admitted if uid in plan.admitted])
         self._door.let_in(plan)
         if answer is not None and pods:
-            yield from status.tell(answer)
+            status.tell(answer)
         return bool(pods or admitted)
 
     def _to_plan(self, plan: SetPlan) -> list[Pod]:
@@ -138,7 +138,7 @@ class Making:
 
     def _answer(
         self, plan: SetPlan, trigger: ScheduleTrigger, pods: list[Pod]
-    ) -> Generator[Effect, Outcome, Answer]:
+    ) -> Generator[Ask, Outcome, Answer]:
         podset = plan.podset
         gated = next((pod for pod in podset.pending.values() if _is_shut(plan, pod)), None)
         if trigger.spec.all_or_nothing and gated is not None:
@@ -217,7 +217,7 @@ class Making:
 
     def _store(
         self, plan: SetPlan, entries: dict[str, str], status: PlanStatus
-    ) -> Generator[Effect, Outcome, bool]:
+    ) -> Generator[Ask, Outcome, bool]:
         if not entries and plan.podset.plan is None:
             # Stored by us a moment ago: the watch will tell what is to be deleted.
             return False
@@ -240,7 +240,7 @@ class Making:
         why = outcome.message
         plan.storing.failed(now=self._handle.now())
         if not isinstance(outcome, Conflict):
-            yield from status.not_stored(why)
+            status.not_stored(why)
         if plan.storing.lasts:
             plan.not_stored = NOT_STORED.format(why=why)[:MAX_NOTE]
             for uid in (plan.unplanned | plan.admitted.keys()) & plan.podset.pending.keys():
@@ -303,7 +303,7 @@ class Making:
         else:
             plan.untold.discard(pod.metadata.uid)
 
-    def tell(self, plan: SetPlan) -> Errand:
+    def tell(self, plan: SetPlan) -> None:
         untold, plan.untold = sorted(plan.untold), set()
         for uid in untold:
             pod = plan.podset.pending.get(uid)
@@ -311,18 +311,19 @@ class Making:
             if pod is None or word is None:
                 continue
             if word.reason == REASON_WAITING:
-                yield RecordEvent.of(
+                event = RecordEvent.of(
                     pod, kind="Normal", reason=REASON_WAITING, action="Scheduling", note=word.message
                 )
             else:
-                yield RecordEvent.of(
+                event = RecordEvent.of(
                     pod,
                     kind="Warning",
                     reason=EVENT_FAILED_SCHEDULING,
                     action="Scheduling",
                     note=word.message,
                 )
-            yield SetCondition.of(pod, waiting_condition(pod, *word))
+            self._handle.tell(event)
+            self._handle.tell(SetCondition.of(pod, waiting_condition(pod, *word)))
 
 
 def word_about(plan: SetPlan, pod: Pod) -> Barred | None:

@@ -174,7 +174,7 @@ class PlanController:
         if plan.told(now=now):
             self._look_at_all(plan, now=now)
         if plan.untold:
-            yield making.tell(plan)
+            making.tell(plan)
         yield from making.open_gates(plan)
         if plan.ready:
             self._door.let_in(plan)
@@ -216,7 +216,7 @@ class PlanController:
         name = self._handle.chooser.profile.scheduler_name
         plan = SetPlan(podset, name, enters_all=self._settings.fallback == "built-in")
         self._plans[podset.key] = plan
-        self._statuses[podset.key] = PlanStatus(podset)
+        self._statuses[podset.key] = PlanStatus(podset, self._handle.tell)
         plan.told(now=now)
         return plan
 

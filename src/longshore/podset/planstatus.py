@@ -1,6 +1,6 @@
 """What the status of a plan says: how good it is, who made it, and how many pods follow it."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Literal
 
 import msgspec
@@ -13,8 +13,7 @@ from longshore.api.pod_set import (
     SchedulePlanStatus,
     UnplacedPod,
 )
-from longshore.framework.controllers import Errand
-from longshore.framework.effects import MAX_NOTE, Effect, Outcome, PatchObject, RecordEvent, Succeeded
+from longshore.framework.effects import MAX_NOTE, Ask, Outcome, PatchObject, RecordEvent, Succeeded, Tell
 from longshore.planning.plan import BUILT_IN
 from longshore.podset.asking import Answer
 from longshore.podset.conditions import condition, merged
@@ -36,8 +35,9 @@ _MOST_DIGITS = 9
 
 
 class PlanStatus:
-    def __init__(self, podset: PodSet) -> None:
+    def __init__(self, podset: PodSet, tell: Callable[[Tell], None]) -> None:
         self._podset = podset
+        self._tell = tell
         self._answer: Answer | None = None
         self._whole = False
         # How often it was planned again because a node would not do, and the last of those.
@@ -58,7 +58,7 @@ class PlanStatus:
         """`whole`: it is about all that the plan has entries for, and so is its bound."""
         self._answer, self._whole = answer, whole
 
-    def tell(self, answer: Answer) -> Errand:
+    def tell(self, answer: Answer) -> None:
         """The plan is stored. That pods are left out again, or a planner fails again, is no news."""
         self._not_stored = ""
         plan = answer.plan
@@ -66,23 +66,23 @@ class PlanStatus:
             note = f"planned {len(plan.assignments)} pods by {plan.planner} in {plan.seconds:.3f} s"
             if plan.left_out:
                 note += f"; {len(plan.left_out)} left out: {plan.left_out[0].reason}"
-            yield from self._event("Normal", EVENT_PLANNED, note)
+            self._event("Normal", EVENT_PLANNED, note)
         if answer.trouble and answer.trouble != self._trouble:
             reason = EVENT_NO_PLANNER if answer.by_themselves else EVENT_PLANNER_FAILED
-            yield from self._event("Warning", reason, answer.trouble)
+            self._event("Warning", reason, answer.trouble)
         self._trouble = answer.trouble
 
-    def not_stored(self, why: str) -> Errand:
+    def not_stored(self, why: str) -> None:
         if why != self._not_stored:
             self._not_stored = why
-            yield from self._event("Warning", EVENT_NOT_STORED, f"the plan could not be stored: {why}")
+            self._event("Warning", EVENT_NOT_STORED, f"the plan could not be stored: {why}")
 
-    def _event(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> Errand:
+    def _event(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
         """About the trigger: a plan may not be there yet."""
         trigger = self._podset.trigger
         if trigger is not None:
             meta = trigger.metadata
-            yield RecordEvent(
+            event = RecordEvent(
                 meta.namespace,
                 meta.name,
                 meta.uid,
@@ -93,6 +93,7 @@ class PlanStatus:
                 kind="ScheduleTrigger",
                 api_version=API_VERSION,
             )
+            self._tell(event)
 
     def is_outdated(self, plan: SetPlan) -> bool:
         stored = self._podset.plan
@@ -103,7 +104,7 @@ class PlanStatus:
             return False
         return wanted != _without_times(stored.status)
 
-    def write(self, plan: SetPlan, *, wall: float) -> Generator[Effect, Outcome, bool]:
+    def write(self, plan: SetPlan, *, wall: float) -> Generator[Ask, Outcome, bool]:
         """Whether that is done, or there is nothing to write to any more."""
         stored = self._podset.plan
         if stored is None:

@@ -8,14 +8,14 @@ from typing import Any
 
 from longshore.api import Pod
 from longshore.api.pod_set import POD_SET_LABEL, SchedulePlan
-from longshore.framework.effects import CreateObject, DeleteObject, Effect, Outcome, PatchObject
+from longshore.framework.effects import Ask, CreateObject, DeleteObject, Outcome, PatchObject
 from longshore.podset.setplan import SetPlan, annotations
 
 # With more owners than this the list is left out: the plan still goes with the last pod, by our hand.
 _MOST_OWNERS = 50
 
 
-def store(plan: SetPlan, entries: Mapping[str, str]) -> Generator[Effect, Outcome, Outcome]:
+def store(plan: SetPlan, entries: Mapping[str, str]) -> Generator[Ask, Outcome, Outcome]:
     """Create, replace or delete the plan, so that it has these entries."""
     podset = plan.podset
     stored, name = podset.plan, podset.plan_name

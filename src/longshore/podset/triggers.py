@@ -231,7 +231,7 @@ class TriggerController:
             watched.fired = meta.resource_version
             watched.by_us = True
             quiet = meta.labels.get(QUIET_TIME_LABEL, "")
-            yield _event(trigger, "Normal", FIRED, f"the quiet time of {quiet} is over")
+            self._engine.tell(_event(trigger, "Normal", FIRED, f"the quiet time of {quiet} is over"))
         # Else it was changed meanwhile, most likely: the watch tells how, and whether it still is to fire.
         self._look_again(podset, trigger, watched.firing, outcome)
 
@@ -241,7 +241,7 @@ class TriggerController:
         wrong = [each for each in status.conditions if each.type != FIRED and each.status == "False"]
         for each in wrong:
             if each.message not in watched.warned:
-                yield _event(trigger, "Warning", each.reason, each.message)
+                self._engine.tell(_event(trigger, "Warning", each.reason, each.message))
         watched.warned = {each.message for each in wrong}
         meta = trigger.metadata
         patch = {"status": msgspec.to_builtins(status)}

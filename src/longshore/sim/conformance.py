@@ -15,7 +15,7 @@ import msgspec
 from longshore.api import Change, Namespace, Node, Pod, PodDisruptionBudget, Service
 from longshore.api.meta import ApiObject
 from longshore.cluster import PodInfo
-from longshore.engine import Bind, Done, Engine, Evict, Gone, SetCondition, Succeeded
+from longshore.engine import Bind, Done, Engine, Evict, Gone, Notice, Request, SetCondition, Succeeded
 from longshore.engine.answers.explanation import (
     NARROWED,
     Explanation,
@@ -119,15 +119,15 @@ class Subject:
         nominated, bound = "", ""
         victims: list[str] = []
         answers: list[Done] = []
-        for request in self._engine.advance(now=self._now):
-            match request.effect:
-                case Bind(node=node):
+        for instruction in self._engine.advance(now=self._now):
+            match instruction:
+                case Request(number, Bind(node=node)):
                     bound = node
-                    answers.append(Done(request.id, Gone()))
-                case Evict(name=name):
+                    answers.append(Done(number, Gone()))
+                case Request(number, Evict(name=name)):
                     victims.append(name)
-                    answers.append(Done(request.id, Succeeded()))
-                case SetCondition(nominated_node=str() as node) | Nominate(node=node):
+                    answers.append(Done(number, Succeeded()))
+                case Notice(SetCondition(nominated_node=str() as node) | Nominate(node=node)):
                     nominated = node or nominated
         self._tell(pod, None)
         for answer in answers:

@@ -30,10 +30,11 @@ from longshore.engine import (
     Event,
     Evict,
     Failed,
+    Instruction,
     Measurements,
+    Notice,
     Outcome,
     PatchObject,
-    Request,
     Run,
     Succeeded,
 )
@@ -246,8 +247,12 @@ class Simulation:
                 new = _replace(new, spec=_replace(new.spec, node_name=known.spec.node_name))
         self._put(new)
 
-    def _perform(self, request: Request) -> None:
-        effect, engine = request.effect, self.engine
+    def _perform(self, request: Instruction) -> None:
+        engine = self.engine
+        if isinstance(request, Notice):
+            self._begin_write(engine, request)
+            return
+        effect = request.effect
         if isinstance(effect, Bind):
             landing = partial(self._bind, engine, request.id, effect)
             self._schedule(self.now + self._bind_latency, landing)
@@ -255,7 +260,11 @@ class Simulation:
             self._run(engine, request.id, effect)
         elif isinstance(effect, CallPlanner):
             self._ask_planner(engine, request.id, effect)
-        elif self._write_latency:
+        else:
+            self._begin_write(engine, request)
+
+    def _begin_write(self, engine: Engine, request: Instruction) -> None:
+        if self._write_latency:
             landing = partial(self._write, engine, request)
             self._schedule(self.now + self._write_latency, landing)
         else:
@@ -288,13 +297,14 @@ class Simulation:
         if pod is not None and pod.metadata.uid == evicted.uid:
             self._delete(pod)
 
-    def _write(self, engine: Engine, request: Request) -> None:
+    def _write(self, engine: Engine, request: Instruction) -> None:
         effect = request.effect
         if isinstance(effect, Evict):
             self._schedule(self.now + self._stop_time, partial(self._stop, effect))
         faults = self._write_faults if isinstance(effect, _OBJECT_WRITES) else _NO_FAULTS
         outcome = self._land(effect, faults)
-        self._tell_after(self._answer_latency, engine, Done(request.id, outcome))
+        if not isinstance(request, Notice):
+            self._tell_after(self._answer_latency, engine, Done(request.id, outcome))
 
     def _bind(self, engine: Engine, number: int, bind: Bind) -> None:
         outcome = self._land(bind, self._faults)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from longshore.framework.controllers import Errand
-from longshore.framework.effects import ANSWERED, Answered, Effect, Outcome, Pause, Succeeded, Together
+from longshore.framework.effects import Answered, Ask, Operation, Outcome, Pause, Succeeded, Together
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class _Group:
 class Errands:
     """`ask` sends an effect on its way, and gives the number under which it will be answered."""
 
-    def __init__(self, ask: Callable[[Effect], int], *, now: Callable[[], float]) -> None:
+    def __init__(self, ask: Callable[[Operation], int], *, now: Callable[[], float]) -> None:
         self._ask = ask
         self._now = now
         self._waiting: dict[int, Errand | tuple[_Group, int]] = {}
@@ -66,7 +66,7 @@ class Errands:
         except StopIteration:
             pass
 
-    def _waits_for(self, effect: Effect, errand: Errand) -> bool:
+    def _waits_for(self, effect: Ask, errand: Errand) -> bool:
         """Set the effect going; whether the errand waits for it."""
         match effect:
             case Pause(seconds):
@@ -75,10 +75,9 @@ class Errands:
             case Together(effects):
                 group = _Group(errand, [None] * len(effects))
                 for place, each in enumerate(effects):
+                    assert isinstance(each, Operation)  # noqa: S101
                     self._waiting[self._ask(each)] = (group, place)
                 return bool(effects)
-        number = self._ask(effect)
-        if isinstance(effect, ANSWERED):
-            self._waiting[number] = errand
-            return True
-        return False
+        assert isinstance(effect, Operation)  # noqa: S101
+        self._waiting[self._ask(effect)] = errand
+        return True

@@ -1,19 +1,20 @@
 """Carrying out what preemption decided: the victims are evicted, and lesser promises are taken back."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from longshore.api import PodCondition
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.cycle.reporting import EVENT_PREEMPTED
 from longshore.framework.effects import (
     Answered,
-    Effect,
+    Ask,
     Evict,
     Gone,
     Nominate,
     Outcome,
     RecordEvent,
     Succeeded,
+    Tell,
     Together,
 )
 
@@ -24,14 +25,19 @@ IN_MEMORY = "in kube-scheduler memory"
 
 
 def evict(
-    victims: Sequence[PodInfo], pod: PodInfo, node: str, cluster: ClusterState, scheduler_name: str
-) -> Generator[Effect, Outcome, bool]:
+    victims: Sequence[PodInfo],
+    pod: PodInfo,
+    node: str,
+    cluster: ClusterState,
+    scheduler_name: str,
+    tell: Callable[[Tell], None],
+) -> Generator[Ask, Outcome, bool]:
     """Whether all of the victims are on their way out; if not, the pod is to look for another way."""
     spec = pod.pod.spec
     for info in list(cluster.nominations.on(node)):
         if info.pod.spec.priority < spec.priority:
             cluster.nominations.remove(info.pod.metadata.uid)
-            yield Nominate.of(info.pod, "")
+            tell(Nominate.of(info.pod, ""))
     condition = PodCondition(
         type=DISRUPTION_TARGET,
         status="True",
@@ -47,12 +53,13 @@ def evict(
     for victim, end in zip(victims, outcomes, strict=False):
         if isinstance(end, Succeeded | Answered):
             note = f"Preempted by pod {pod.pod.metadata.uid} on node {node}"
-            yield RecordEvent.of(
+            preempted = RecordEvent.of(
                 victim.pod,
                 kind="Normal",
                 reason=EVENT_PREEMPTED,
                 action="Preempting",
                 note=note if isinstance(end, Succeeded) else f"{note} ({end.value}).",
             )
+            tell(preempted)
     gone = [isinstance(end, Succeeded | Answered | Gone) for end in outcomes]
     return len(gone) == len(victims) and all(gone)

@@ -1,10 +1,10 @@
 """What people are told about a pod: events and the PodScheduled condition, in kube-scheduler's words."""
 
-from collections.abc import Generator
+from collections.abc import Callable
 
 from longshore.api import Pod, PodCondition
 from longshore.framework import Status
-from longshore.framework.effects import Effect, Nominate, Outcome, RecordEvent, SetCondition
+from longshore.framework.effects import Nominate, RecordEvent, SetCondition, Tell
 
 POD_SCHEDULED = "PodScheduled"
 REASON_UNSCHEDULABLE = "Unschedulable"
@@ -13,16 +13,14 @@ EVENT_SCHEDULED = "Scheduled"
 EVENT_FAILED_SCHEDULING = "FailedScheduling"
 EVENT_PREEMPTED = "Preempted"
 
-_Told = Generator[Effect, Outcome, None]
 
-
-def bound(pod: Pod, node: str) -> _Told:
+def report_bound(tell: Callable[[Tell], None], pod: Pod, node: str) -> None:
     note = f"Successfully assigned {pod.key} to {node}"
-    yield RecordEvent.of(pod, kind="Normal", reason=EVENT_SCHEDULED, action="Binding", note=note)
+    tell(RecordEvent.of(pod, kind="Normal", reason=EVENT_SCHEDULED, action="Binding", note=note))
 
 
 def skipped(pod: Pod) -> RecordEvent:
-    """Its turn would have come, but it is being deleted."""
+    """An event for a pod that is not tried because it is being deleted."""
     return warning(pod, f"skip schedule deleting pod: {pod.key}")
 
 
@@ -30,10 +28,12 @@ def warning(pod: Pod, note: str) -> RecordEvent:
     return RecordEvent.of(pod, kind="Warning", reason=EVENT_FAILED_SCHEDULING, action="Scheduling", note=note)
 
 
-def failed(pod: Pod, status: Status, *, nominated_node: str | None = None) -> _Told:
-    """An attempt failed. What the pod's status says already is not written again."""
+def report_failed(
+    tell: Callable[[Tell], None], pod: Pod, status: Status, *, nominated_node: str | None = None
+) -> None:
+    """Tell that an attempt failed, except for what the pod's status says already."""
     reason = REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR
-    yield warning(pod, status.message)
+    tell(warning(pod, status.message))
     condition = PodCondition(
         type=POD_SCHEDULED,
         status="False",
@@ -44,6 +44,6 @@ def failed(pod: Pod, status: Status, *, nominated_node: str | None = None) -> _T
     if nominated_node == pod.status.nominated_node_name:
         nominated_node = None
     if condition not in pod.status.conditions:
-        yield SetCondition.of(pod, condition, nominated_node)
+        tell(SetCondition.of(pod, condition, nominated_node))
     elif nominated_node is not None:
-        yield Nominate.of(pod, nominated_node)
+        tell(Nominate.of(pod, nominated_node))

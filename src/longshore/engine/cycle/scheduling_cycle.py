@@ -7,7 +7,7 @@ after it find that room taken; whatever fails from then on is undone.
 
 import enum
 import inspect
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -19,7 +19,7 @@ from longshore.engine.answers.observer import Observer, Result, Unobserved
 from longshore.engine.answers.records import Records
 from longshore.engine.cycle.evictions import evict
 from longshore.engine.cycle.post_filter import way_out
-from longshore.engine.cycle.reporting import bound, failed
+from longshore.engine.cycle.reporting import report_bound, report_failed
 from longshore.engine.cycle.waiting import BindingBegins, BindThrough, Consult, MayGiveWay, WaitOnPermit
 from longshore.engine.cycle.webhooks import Extenders
 from longshore.engine.decision.chooser import Chooser, Placement, Unplaced
@@ -29,15 +29,16 @@ from longshore.engine.queue.scheduling_queue import Entry
 from longshore.framework import Code, CycleState, Status, Wait
 from longshore.framework.effects import (
     Answered,
+    Ask,
     Bind,
     Conflict,
-    Effect,
     Failed,
     Gone,
     Nominate,
     Outcome,
     Run,
     Succeeded,
+    Tell,
 )
 from longshore.framework.points import MAX_PERMIT_WAIT, Answer, Permit, PreBind, Reserve
 from longshore.plugins import DefaultBinder
@@ -75,7 +76,7 @@ _NO_NODES = Fate(Ending.SET_ASIDE, frozenset({WITHOUT_NODES}))
 _LOOK_AHEAD = "PreBindPreFlight"
 _DEFAULT_BINDER = f'running Bind plugin "{DefaultBinder.name}": '
 
-Step = Effect | WaitOnPermit | BindingBegins | MayGiveWay | Consult | BindThrough
+Step = Ask | WaitOnPermit | BindingBegins | MayGiveWay | Consult | BindThrough
 Cycle = Generator[Step, Outcome, Fate]
 _Steps = Generator[Step, Outcome, Status | None]
 
@@ -84,8 +85,14 @@ class Cycles:
     """Makes the cycles of one profile."""
 
     def __init__(
-        self, chooser: Chooser, cluster: ClusterState, records: Records, extenders: Extenders | None = None
+        self,
+        chooser: Chooser,
+        cluster: ClusterState,
+        records: Records,
+        tell: Callable[[Tell], None],
+        extenders: Extenders | None = None,
     ) -> None:
+        self._tell = tell
         self._chooser = chooser
         self._records = records
         self._profile = chooser.profile
@@ -99,7 +106,7 @@ class Cycles:
         if pod.problem:
             # Nothing but another version of the pod can cure it.
             self._records.failed(entry.pod, self._profile, pod.problem)
-            yield from failed(entry.pod, Status.error(pod.problem))
+            report_failed(self._tell, entry.pod, Status.error(pod.problem))
             return Fate(Ending.SET_ASIDE, frozenset({UNREADABLE}), result="error")
         if self._extenders is None:
             decision = self._chooser.decide(pod, key)
@@ -113,7 +120,7 @@ class Cycles:
             return (yield from self._look_further(entry, pod, decision))
         self.observer.decided(entry, decision)
         self._records.failed(entry.pod, self._profile, decision.message)
-        yield from failed(entry.pod, decision, nominated_node="")
+        report_failed(self._tell, entry.pod, decision, nominated_node="")
         self._cluster.nominations.remove(pod.pod.metadata.uid)
         return _NO_NODES if decision.rejected else _RETRIED
 
@@ -134,12 +141,17 @@ class Cycles:
             self._cluster.nominations.add(pod, nominated)
         elif nominated == "":
             self._cluster.nominations.remove(pod.pod.metadata.uid)
-        yield from failed(entry.pod, Status.unschedulable(message), nominated_node=nominated)
+        report_failed(self._tell, entry.pod, Status.unschedulable(message), nominated_node=nominated)
         fate = Fate(Ending.SET_ASIDE, frozenset(diagnosis.rejectors), frozenset(diagnosis.pending))
         if nominated and result.victims:
             self.observer.preempted(len(result.victims))
             evicted = yield from evict(
-                result.victims, pod, nominated, self._cluster, self._profile.scheduler_name
+                result.victims,
+                pod,
+                nominated,
+                self._cluster,
+                self._profile.scheduler_name,
+                self._tell,
             )
             if not evicted:
                 return Fate(Ending.ACTIVATED)
@@ -159,7 +171,7 @@ class Cycles:
         if status is None and (waits or plugins.pre_binds):
             status = yield from self._prepare(entry, pod, placement, waits)
         if status is not None:
-            return (yield from self._give_up(entry, pod, placement, status))
+            return self._give_up(entry, pod, placement, status)
         return (yield from self._bind(entry, pod, placement))
 
     def _reserve(
@@ -207,7 +219,7 @@ class Cycles:
             elif status.code is not Code.SKIP:
                 return status
         if waits or at_work:
-            yield Nominate.of(entry.pod, node)
+            self._tell(Nominate.of(entry.pod, node))
         if waits:
             outcome = yield WaitOnPermit(waits)
             if isinstance(outcome, Answered) and isinstance(outcome.value, Status):
@@ -236,10 +248,10 @@ class Cycles:
         if outcome is None:
             status = yield from self._ask_binders(state, pod, node)
             if status is not None:
-                return (yield from self._give_up(entry, pod, placement, _broken(status)))
+                return self._give_up(entry, pod, placement, _broken(status))
         elif not isinstance(outcome, Succeeded):
-            return (yield from self._not_bound(entry, pod, placement, outcome, who))
-        yield from bound(pod.pod, node)
+            return self._not_bound(entry, pod, placement, outcome, who)
+        report_bound(self._tell, pod.pod, node)
         for plugin in self._profile.post_binds:
             # What it says changes nothing any more.
             yield from _answer(plugin.name, "PostBind", plugin.post_bind, state, pod, node)
@@ -254,7 +266,7 @@ class Cycles:
 
     def _not_bound(
         self, entry: Entry, pod: PodInfo, placement: Placement, outcome: Outcome, who: str
-    ) -> Cycle:
+    ) -> Fate:
         if isinstance(outcome, Gone):
             self._undo(pod, placement)
             return _DROPPED
@@ -267,19 +279,19 @@ class Cycles:
         self._unreserve(pod, placement)
         message = who + (outcome.message if isinstance(outcome, Failed) else repr(outcome))
         self._records.failed(entry.pod, self._profile, message, placement.node)
-        yield from failed(entry.pod, Status.error(message), nominated_node="")
+        report_failed(self._tell, entry.pod, Status.error(message), nominated_node="")
         return _RETRIED
 
-    def _give_up(self, entry: Entry, pod: PodInfo, placement: Placement, status: Status) -> Cycle:
+    def _give_up(self, entry: Entry, pod: PodInfo, placement: Placement, status: Status) -> Fate:
         """The pod had its node already, so nothing was wrong with the other ones."""
         self._undo(pod, placement)
         self._records.failed(entry.pod, self._profile, status.message, placement.node)
         if not status.rejected:
-            yield from failed(entry.pod, status, nominated_node="")
+            report_failed(self._tell, entry.pod, status, nominated_node="")
             return _RETRIED
         reasons = ", ".join(f"1 {reason}" for reason in sorted(status.reasons))
         told = Status.unschedulable(f"0/1 nodes are available: {reasons}.")
-        yield from failed(entry.pod, told, nominated_node="")
+        report_failed(self._tell, entry.pod, told, nominated_node="")
         plugins = frozenset({status.plugin})
         if status.code is Code.PENDING:
             return Fate(Ending.SET_ASIDE, pending=plugins)

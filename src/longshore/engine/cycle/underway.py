@@ -21,18 +21,18 @@ from longshore.engine.cycle.waiting import (
 from longshore.engine.plugin_failure import PLUGIN_ERRORS
 from longshore.engine.queue.entry import Entry
 from longshore.engine.queue.scheduling_queue import Queue
-from longshore.engine.request import Request
+from longshore.engine.request import Instruction, Notice, Request
 from longshore.framework import Code, Status
 from longshore.framework.effects import (
-    ANSWERED,
     Answered,
     Bind,
-    Effect,
     Evict,
     Failed,
     Gone,
+    Operation,
     Outcome,
     Succeeded,
+    Tell,
     Together,
     Until,
 )
@@ -89,14 +89,14 @@ class Underway:
         self._land = land
         self._released = released
         self.observer: Observer = Unobserved()
-        self.outbox: list[Request] = []
+        self.outbox: list[Instruction] = []
         # A cycle that asks extenders about its decision.
         self.consulting: Flight | None = None
         self._flights: dict[int, Flight | tuple[_Group, int]] = {}
         self._waiting: dict[str, tuple[WaitingPod, Flight]] = {}
         self._watchers: list[_Watcher] = []
         # Those that may give way, by the UID of their pod, and what goes on in their place then.
-        self._yielding: dict[str, tuple[Flight, Callable[[], Cycle]]] = {}
+        self._yielding: dict[str, tuple[Flight, Callable[[], Fate]]] = {}
         self._ids = count(1)
 
     def __bool__(self) -> bool:
@@ -115,7 +115,10 @@ class Underway:
         times += [watcher.deadline for watcher in self._watchers]
         return min(times, default=None)
 
-    def ask(self, effect: Effect) -> int:
+    def tell(self, effect: Tell) -> None:
+        self.outbox.append(Notice(effect))
+
+    def ask(self, effect: Operation) -> int:
         """Ask for something that no cycle waits for; the number of the request."""
         number = next(self._ids)
         self.outbox.append(Request(number, effect))
@@ -180,18 +183,17 @@ class Underway:
                 self._bind_through(call, node, flight)
                 return True
         number = next(self._ids)
+        assert isinstance(step, Operation)  # noqa: S101
         self.outbox.append(Request(number, step))
-        if isinstance(step, ANSWERED):
-            self._flights[number] = flight
-            return True
-        return False
+        self._flights[number] = flight
+        return True
 
-    def _bind_through(self, effect: Effect, node: str, flight: Flight) -> None:
+    def _bind_through(self, effect: Operation, node: str, flight: Flight) -> None:
         flight.node = node
         flight.bind_asked = self._now() if flight.measured else None
         self._flights[self.ask(effect)] = flight
 
-    def _request_all(self, flight: Flight, effects: Sequence[Effect]) -> None:
+    def _request_all(self, flight: Flight, effects: Sequence[Any]) -> None:
         group = _Group(flight, [None] * len(effects))
         for place, effect in enumerate(effects):
             self._request(effect, (group, place))
@@ -234,7 +236,7 @@ class Underway:
 
     # Pods that are on no node yet need not be deleted to make room, only to give way.
 
-    def _let_give_way(self, flight: Flight, instead: Callable[[], Cycle] | None) -> None:
+    def _let_give_way(self, flight: Flight, instead: Callable[[], Fate] | None) -> None:
         uid = flight.entry.pod.metadata.uid
         if instead is None:
             self._yielding.pop(uid, None)
@@ -255,8 +257,7 @@ class Underway:
         # What was asked for goes on, but nobody waits for the answer any more.
         self._flights = {number: each for number, each in self._flights.items() if _of(each) is not flight}
         flight.steps.close()
-        flight.steps = instead()
-        self.resume(flight)
+        self._land(flight.entry, instead())
         if node is not None:
             self._released(pod, node)
         return True

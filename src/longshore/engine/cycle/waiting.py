@@ -1,6 +1,6 @@
 """What a cycle waits for, besides effects; and pods that have their node and wait for a permission."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import msgspec
 
 from longshore.api import Pod
 from longshore.framework import Code, Status
-from longshore.framework.effects import CallExtender, Outcome
+from longshore.framework.effects import CallExtender
 
 
 class WaitOnPermit(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class MayGiveWay(msgspec.Struct, frozen=True):
     With None it may not any more. Not waited for.
     """
 
-    instead: Callable[[], Generator[Any, Outcome, Any]] | None
+    instead: Callable[[], Any] | None
 
 
 class Consult(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from longshore.api import (
 from longshore.cluster import ClusterState, Nodes, PodInfo
 from longshore.cluster.arrays import Bools
 from longshore.framework import SKIP, Action, CycleState, Handle, Rejection, Resource, Scope, Status, WakeOn
-from longshore.framework.effects import Conflict, Effect, Failed, Gone, Outcome, Until
+from longshore.framework.effects import Ask, Conflict, Failed, Gone, Outcome, Until
 from longshore.plugins.volumebinding.assumed import Assumed
 from longshore.plugins.volumebinding.claims import PodClaims, problem_with_claims, sort_claims
 from longshore.plugins.volumebinding.matching import VolumeShelf, assign, unmatched
@@ -135,9 +135,7 @@ class VolumeBinding:
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
         return None if _RESERVED in state else SKIP
 
-    def pre_bind(
-        self, state: CycleState, pod: PodInfo, node: str
-    ) -> Generator[Effect, Outcome, Status | None]:
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Generator[Ask, Outcome, Status | None]:
         reservation: Reservation | None = state.get(_RESERVED)
         if reservation is None:
             return None
