@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from longshore.agents.reward.table import BEST, Pair, Rewards, Value
+from longshore.api.names import NAME_PATTERN
 from longshore.api.timestamps import moment
 
 REWARDS = "rewards"
@@ -22,9 +23,8 @@ _MOST_BYTES = 900_000
 # Closer to the best than six digits can tell.
 _GOOD = BEST - 5e-7
 
-_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _PATH = re.compile(
-    rf"(?:nodes/(?P<node>{_NAME})|types/(?P<type>{_NAME})|pairs/(?P<of>{_NAME})/(?P<on>{_NAME}))"
+    rf"(?:nodes/(?P<node>{NAME_PATTERN})|types/(?P<type>{NAME_PATTERN})|pairs/(?P<of>{NAME_PATTERN})/(?P<on>{NAME_PATTERN}))"
 )
 
 
