@@ -39,11 +39,11 @@ def put(cluster: ClusterState, *, now: float, taken: float | None = None, **mean
 
 
 def changed(cluster: ClusterState, position: int) -> list[int]:
-    """The rows that the journal has told of since."""
-    entries = cluster.journal.since(position)
-    assert entries is not None
-    assert all(entry < 0 for entry in entries)
-    return [~entry for entry in entries]
+    """The rows in the journal since the position, all of them as changed nodes."""
+    rows = cluster.journal.rows_since(position)
+    assert rows is not None
+    assert all(rows.values())
+    return list(rows)
 
 
 def test_values_are_by_node_and_measure_and_absent_where_nothing_was_measured() -> None:

@@ -14,7 +14,7 @@ from tests.live.pods import create, manifest, pods, wait_until_running
 
 from longshore.agents.annotations import ALLOCATED_AT
 from longshore.api import Node
-from longshore.api.timestamps import moment
+from longshore.api.timestamps import parse_timestamp
 from longshore.cluster.measures import Measured
 from longshore.dev import ControlPlane
 from longshore.errors import UserError
@@ -122,7 +122,7 @@ async def test_allocation_counts_bound_pods_that_do_not_run(
     found = written(control_plane, nodes[0])
     assert (found["requested-cpu"], found["requested-memory"]) == ("250", "1610612736")
     assert (found["requested-pods"], found["free-pods"]) == ("1", "109")
-    assert time.time() - moment(found[ALLOCATED_AT]) < 60
+    assert time.time() - parse_timestamp(found[ALLOCATED_AT]) < 60
     assert written(control_plane, nodes[1])["free-cpu"] == "8000"
 
 

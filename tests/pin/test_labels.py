@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from longshore.pin.labels import (
     Pin,
-    is_namespace,
-    is_object_name,
     legacy_key,
     pin_key,
     problem_with,
@@ -87,22 +85,3 @@ def test_a_last_part_that_is_too_long_for_a_namespace_belongs_to_the_scheduler()
 )
 def test_why_a_key_cannot_be_a_label(key: str, words: str) -> None:
     assert words in problem_with(key)
-
-
-@pytest.mark.parametrize(
-    ("name", "of_namespace", "of_object"),
-    [
-        ("shop", True, True),
-        ("shop.eu", False, True),
-        ("n" * 63, True, True),
-        ("n" * 64, False, True),
-        ("n" * 254, False, False),
-        ("Shop", False, False),
-        ("..", False, False),
-        ("a/b", False, False),
-        ("shop\n", False, False),
-        ("", False, False),
-    ],
-)
-def test_which_names_there_can_be(name: str, *, of_namespace: bool, of_object: bool) -> None:
-    assert (is_namespace(name), is_object_name(name)) == (of_namespace, of_object)

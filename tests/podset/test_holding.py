@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, member, trigger, worker
 
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE
+from longshore.api.timestamps import format_timestamp
 from longshore.framework.effects import Bind, Evict
-from longshore.podset.conditions import timestamp
 from longshore.podset.texts import REASON_WAITING
 from longshore.sim import Faults
 from longshore.testing import pod
@@ -74,7 +74,7 @@ def test_the_set_of_a_pod_is_told_anew_when_its_trigger_comes() -> None:
     sets.after(5.0)
     sets.add(trigger(quiet="90s"))
     # The trigger is younger than the pod.
-    told = f"until the quiet time of 90s is over, not before {timestamp(EPOCH + 95.0)}"
+    told = f"until the quiet time of 90s is over, not before {format_timestamp(EPOCH + 95.0)}"
     assert told in sets.condition("a")[1]
     assert sets.reasons_told("a") == [REASON_WAITING, REASON_WAITING]
 
@@ -84,9 +84,9 @@ def test_a_pod_that_joins_is_told_until_when_and_the_others_are_not_told_again()
     sets.after(30.0)
     sets.add(member("b"))
     sets.after(5.0)
-    assert f"not before {timestamp(EPOCH + 90.0)} (see" in sets.condition("a")[1]
-    assert f"not before {timestamp(EPOCH + 120.0)} (see" in sets.condition("b")[1]
-    assert sets.trigger().status.fire_at == timestamp(EPOCH + 120.0)
+    assert f"not before {format_timestamp(EPOCH + 90.0)} (see" in sets.condition("a")[1]
+    assert f"not before {format_timestamp(EPOCH + 120.0)} (see" in sets.condition("b")[1]
+    assert sets.trigger().status.fire_at == format_timestamp(EPOCH + 120.0)
     assert sets.reasons_told("a") == [REASON_WAITING]
 
 

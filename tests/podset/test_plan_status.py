@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
 from longshore.api.pod_set import PACK, SCHEDULE, Condition, SchedulePlan, UnplacedPod
+from longshore.api.timestamps import format_timestamp
 from longshore.framework.effects import PatchObject
-from longshore.podset.conditions import timestamp
 from longshore.sim import Faults
 
 
@@ -168,7 +168,7 @@ def test_the_time_of_a_condition_is_that_of_its_last_change() -> None:
     sets.release()
     sets.after(5.0)
     written = conditions(sets.stored_plan())["Complete"].last_transition_time
-    assert timestamp(EPOCH + 10.0) <= written <= timestamp(EPOCH + 12.0)
+    assert format_timestamp(EPOCH + 10.0) <= written <= format_timestamp(EPOCH + 12.0)
     sets.add(member("b"))
     sets.after(5.0)
     assert conditions(sets.stored_plan())["Complete"].last_transition_time == written

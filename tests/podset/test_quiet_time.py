@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, trigger
 
 from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger
+from longshore.api.timestamps import format_timestamp
 from longshore.framework.effects import PatchObject
-from longshore.podset.conditions import timestamp
 from longshore.sim import Faults
 
 
@@ -221,10 +221,10 @@ def test_the_wait_is_the_same_with_and_without_a_restart_when_the_last_pod_has_g
 def test_the_wait_is_told_while_it_lasts() -> None:
     sets = Sets(*WORKERS, trigger(quiet="90s"), member("a"))
     sets.after(2.0)
-    assert sets.trigger().status.fire_at == timestamp(EPOCH + 90.0)
+    assert sets.trigger().status.fire_at == format_timestamp(EPOCH + 90.0)
     sets.create(member("b"), at=30.0)
     sets.run(until=32.0)
-    assert sets.trigger().status.fire_at == timestamp(EPOCH + 120.0)
+    assert sets.trigger().status.fire_at == format_timestamp(EPOCH + 120.0)
     sets.run(until=125.0)
     assert sets.trigger().status.fire_at is None
 

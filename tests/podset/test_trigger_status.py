@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, trigger
 
 from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger
+from longshore.api.timestamps import format_timestamp
 from longshore.framework.effects import PatchObject
-from longshore.podset.conditions import timestamp
 from longshore.sim import Faults
 
 TWO = (member("a"), member("b"))
@@ -35,7 +35,7 @@ def test_whether_it_has_fired_is_a_condition_with_a_time() -> None:
     sets.release()
     sets.after(10.0)
     fired = conditions(sets.trigger())["Fired"]
-    assert (fired.status, fired.last_transition_time) == ("True", timestamp(EPOCH + 10.0))
+    assert (fired.status, fired.last_transition_time) == ("True", format_timestamp(EPOCH + 10.0))
 
 
 def test_a_condition_that_stays_keeps_its_time() -> None:
@@ -44,7 +44,7 @@ def test_a_condition_that_stays_keeps_its_time() -> None:
     sets.add(member("b"))
     sets.after(10.0)
     assert sets.trigger().status.held == 2
-    assert conditions(sets.trigger())["Fired"].last_transition_time == timestamp(EPOCH)
+    assert conditions(sets.trigger())["Fired"].last_transition_time == format_timestamp(EPOCH)
 
 
 @pytest.mark.parametrize(("said", "told"), [("", "300ms"), ("2s", "2s"), ("1m30s", "1m30s")])
@@ -60,7 +60,7 @@ def test_when_it_was_set_back_is_told_for_those_who_start_later() -> None:
     sets.set_state(PLANNING)
     sets.after(10.0)
     status = sets.trigger().status
-    assert (status.planning_since, status.quiet_time) == (timestamp(EPOCH + 50.0), "1h")
+    assert (status.planning_since, status.quiet_time) == (format_timestamp(EPOCH + 50.0), "1h")
 
 
 def test_a_status_is_written_once_a_second_at_most() -> None:

@@ -14,7 +14,7 @@ import sys
 from typing import Final
 
 from longshore.api import InvalidQuantity, Node, value
-from longshore.api.timestamps import moment
+from longshore.api.timestamps import parse_timestamp
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import Measured
 from longshore.cluster.resources import allocatable_amounts
@@ -77,7 +77,7 @@ def load(node: Node) -> dict[str, Measured]:
     """Return the used amounts: allocatable minus free, negative if more is free than allocatable."""
     annotations = node.metadata.annotations
     offered = allocatable_amounts(node.status.allocatable)
-    at = moment(annotations.get(MEASURED_AT, ""))
+    at = parse_timestamp(annotations.get(MEASURED_AT, ""))
     found: dict[str, Measured] = {}
     for resource in MEAN_FREE:
         capacity = offered.get(resource, 0)
@@ -104,7 +104,7 @@ def congestion(node: Node) -> dict[str, Measured]:
 
 def requested(node: Node) -> dict[str, Measured]:
     annotations = node.metadata.annotations
-    found: dict[str, Measured] = {ALLOCATION: (1.0, moment(annotations.get(ALLOCATED_AT, "")))}
+    found: dict[str, Measured] = {ALLOCATION: (1.0, parse_timestamp(annotations.get(ALLOCATED_AT, "")))}
     for resource, key in REQUESTED.items():
         amount = number(annotations.get(key, ""))
         found[requested_measure(resource)] = (_UNKNOWN if amount is None else amount, _UNKNOWN)

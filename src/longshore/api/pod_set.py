@@ -4,10 +4,9 @@ A set is the pods of one namespace with the same value of `POD_SET_LABEL`. Kinds
 of Pallet, so that its manifests and its planners serve unchanged; what we add to the kinds is optional.
 """
 
-import re
-
 from longshore.api.duration import parse_duration
 from longshore.api.meta import ApiObject, ApiStruct
+from longshore.api.names import is_dns_subdomain
 
 GROUP = "planner.ciena.io"
 VERSION = "v1alpha1"
@@ -118,7 +117,6 @@ def planner_label(podset: str) -> str:
     return f"{GROUP}/{podset}"
 
 
-_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _FNV_OFFSET = 0x811C9DC5
 _FNV_PRIME = 0x01000193
 # Without vowels no hash spells a word, and without 0, 1 and 3 it is not misread.
@@ -132,7 +130,7 @@ def plan_name(namespace: str, podset: str) -> str:
     """
     end = str(_fnv1a(f"{namespace}{podset}".encode())).translate(_DIGITS)
     name = f"{podset}-{end}"
-    if _OBJECT_NAME.fullmatch(name):
+    if is_dns_subdomain(name):
         return name
     parts = (part.strip("-") for part in podset.lower().replace("_", "-").split("."))
     start = ".".join(part for part in parts if part)

@@ -1,13 +1,25 @@
-"""Times as Kubernetes writes them: RFC 3339, always with their zone."""
+"""Times as Kubernetes reads and writes them, RFC 3339; in Python they are seconds since 1970."""
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Literal
+
+# 9999-12-31T23:59:59Z: RFC 3339 has no later time.
+_LAST = 253_402_300_799
 
 
-def moment(text: str | None) -> float:
-    """In seconds since 1970; NaN for what is no time, or is in no zone: whose clock would that be?"""
+def parse_timestamp(text: str | None) -> float:
+    """The time in seconds since 1970, or NaN if the text is not a time with its zone."""
     try:
         at = datetime.fromisoformat(text or "")
         return math.nan if at.tzinfo is None else at.timestamp()
     except (ValueError, OverflowError):
         return math.nan
+
+
+def format_timestamp(
+    seconds: float, precision: Literal["seconds", "milliseconds", "microseconds"] = "seconds"
+) -> str:
+    """The time in UTC; what is finer than the precision is cut off."""
+    at = datetime.fromtimestamp(min(seconds, _LAST), UTC).replace(tzinfo=None)
+    return f"{at.isoformat(timespec=precision)}Z"

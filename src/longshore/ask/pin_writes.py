@@ -10,13 +10,14 @@ import msgspec
 
 from longshore.api import Node, Pod
 from longshore.api.meta import ApiObject, ApiStruct
+from longshore.api.names import is_dns_subdomain
 from longshore.ask.pin_plan import Changes, How, LeftOut, Plan, Wish, carriers, in_order, node_of, plan
 from longshore.errors import UserError
 from longshore.kube.caller import find, list_objects, set_labels
 from longshore.kube.client import Client
 from longshore.kube.codec import JsonCodec
 from longshore.kube.resources import NODES, PODS, Resource
-from longshore.pin.labels import is_object_name, legacy_key, pin_key, readings
+from longshore.pin.labels import legacy_key, pin_key, readings
 
 
 class _Ordinals(ApiStruct):
@@ -55,7 +56,7 @@ class Unpinned(msgspec.Struct, frozen=True, rename="camel"):
 
 async def pin(client: Client, *, namespace: str, pod: str, node: str, how: How) -> Plan:
     """Pin one pod, which need not exist yet. Raises UserError."""
-    if not is_object_name(pod):
+    if not is_dns_subdomain(pod):
         raise UserError(f"{pod!r} cannot be the name of a pod: use lower case, digits, - and .")
     now = await find(client, PODS, Pod, namespace=namespace, name=pod)
     nodes = await list_objects(client, NODES)

@@ -24,11 +24,11 @@ class Kept:
         if self._cluster is not nodes.cluster:
             self._cluster, self._position = nodes.cluster, -1
         if self._position != journal.position:
-            changed = journal.since(self._position) if self._position >= 0 else None
-            if changed is None or len(changed) > _FEW:
+            rows = journal.rows_since(self._position, at_most=_FEW)
+            if rows is None:
                 self._column = self._work_out(nodes)
             else:
-                for row in {max(entry, ~entry) for entry in changed}:
+                for row in rows:
                     self._column[row] = self._work_out(nodes.cluster.one_node(row))
             self._position = journal.position
         return self._column

@@ -1,26 +1,36 @@
-"""Which rows changed, in order: whoever keeps answers about rows catches up from where it stopped reading."""
+"""The rows that changed, in order: a reader that keeps answers catches up from where it stopped."""
 
-# Changes kept. Who is further behind looks at all rows anew, which costs less than replaying so many.
+# Changes kept. A reader further behind looks at all rows again, which costs less than replaying so many.
 _KEPT = 50_000
 
 
 class Journal:
     def __init__(self) -> None:
+        # A row whose node changed, rather than the pods on it, is noted as its complement, ~row.
         self._entries: list[int] = []
         self._dropped = 0
 
     @property
     def position(self) -> int:
-        """Where a reader stands who has seen everything."""
+        """The position of a reader that has seen everything."""
         return self._dropped + len(self._entries)
 
-    def since(self, position: int) -> list[int] | None:
-        """The rows that changed after the position, some of them more than once; None if it is too far back.
+    def rows_since(self, position: int, *, at_most: int = 2 * _KEPT) -> dict[int, bool] | None:
+        """The rows that changed after the position, each with whether its node changed, not only its pods.
 
-        A row whose node changed, rather than the pods on it, is told as its complement, ~row.
+        None means that the reader has to look at all rows: the position is negative or too far back, or
+        there are more than `at_most` changes.
         """
-        start = position - self._dropped
-        return self._entries[start:] if start >= 0 else None
+        entries, start = self._entries, position - self._dropped
+        if start < 0 or len(entries) - start > at_most:
+            return None
+        rows: dict[int, bool] = {}
+        for entry in entries[start:]:
+            if entry < 0:
+                rows[~entry] = True
+            elif entry not in rows:
+                rows[entry] = False
+        return rows
 
     def pods_changed(self, row: int) -> None:
         self._add(row)
@@ -29,7 +39,7 @@ class Journal:
         self._add(~row)
 
     def everything_changed(self) -> None:
-        """No row is what it was."""
+        """All rows may have changed."""
         self._dropped = self.position + 1
         self._entries.clear()
 

@@ -8,10 +8,12 @@ from longshore.api import (
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
+from longshore.api.names import is_label_value, is_qualified_name
 from longshore.config.fields import Fields
-from longshore.config.names import LABEL_KEY, LABEL_VALUE, is_label_value, is_qualified_name
 from longshore.config.problems import quoted
 
+_LABEL_KEY = "a label key such as app or example.com/app"
+_LABEL_VALUE = "a text of at most 63 letters, digits, '-', '_' and '.'"
 _SETS = ("In", "NotIn")
 _PRESENCE = ("Exists", "DoesNotExist")
 _COMPARISONS = ("Gt", "Lt")
@@ -49,11 +51,11 @@ def _term(fields: Fields) -> NodeSelectorTerm:
 
 
 def _label_requirement(fields: Fields) -> NodeSelectorRequirement:
-    key = fields.needed_text("key", LABEL_KEY)
+    key = fields.needed_text("key", _LABEL_KEY)
     if key and not is_qualified_name(key):
-        fields.problem("key", f"must be {LABEL_KEY}, found {quoted(key)}")
+        fields.problem("key", f"must be {_LABEL_KEY}, found {quoted(key)}")
     operator = fields.needed_choice("operator", (*_SETS, *_PRESENCE, *_COMPARISONS)) or ""
-    values = fields.texts("values", LABEL_VALUE, is_label_value)
+    values = fields.texts("values", _LABEL_VALUE, is_label_value)
     if operator in _SETS and not fields.given("values"):
         fields.problem("values", f"{operator} needs at least one value")
     elif operator in _PRESENCE and fields.given("values"):
@@ -79,9 +81,9 @@ def _is_int64(text: str) -> bool:
 
 def read_default_constraint(fields: Fields) -> TopologySpreadConstraint:
     """A constraint of PodTopologySpread's own; its selector comes from the pod's services and owner."""
-    key = fields.needed_text("topologyKey", LABEL_KEY)
+    key = fields.needed_text("topologyKey", _LABEL_KEY)
     if key and not is_qualified_name(key):
-        fields.problem("topologyKey", f"must be {LABEL_KEY}, found {quoted(key)}")
+        fields.problem("topologyKey", f"must be {_LABEL_KEY}, found {quoted(key)}")
     if not fields.given("maxSkew"):
         fields.problem("maxSkew", "missing; it must be a whole number of at least 1")
     fields.refuse("labelSelector", "not allowed here: it follows from each pod's services and owner")

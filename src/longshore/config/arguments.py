@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Literal, get_args
 
 from longshore.api import NodeAffinity, TopologySpreadConstraint
+from longshore.api.names import is_qualified_name
 from longshore.config.affinity import read_default_constraint, read_node_affinity
 from longshore.config.base import API_VERSION, Settings
 from longshore.config.fields import INT64_MAX, Fields
-from longshore.config.names import is_qualified_name
 from longshore.config.problems import quoted
 
 _RESOURCE = "the name of a resource such as cpu or example.com/gpu"

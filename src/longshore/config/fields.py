@@ -5,23 +5,15 @@ field. A value of the wrong type is reported and read as the default, so that on
 wrong. As in kube-scheduler, a field that is null counts as left out.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping
-from fractions import Fraction
 from typing import TypeVar
 
+from longshore.api.duration import parse_duration
 from longshore.config.problems import Report, child, either, found, suggestion
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 FLOAT32_MAX = 3.4028235e38
-
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
-_UNITS["h"] = 60 * _UNITS["m"]
-# More digits than 40 are no duration that anybody wants, and Python would refuse some of them.
-_PART = r"([0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(ns|us|µs|μs|ms|s|m|h)"
-_DURATION_PART = re.compile(_PART)
-_DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
 
 T = TypeVar("T")
 S = TypeVar("S", bound=str)
@@ -129,11 +121,11 @@ class Fields:
         value = self._take(name)
         if value is None:
             return default
-        nanoseconds = _nanoseconds(value) if isinstance(value, str) else None
-        if nanoseconds is None:
+        seconds = parse_duration(value) if isinstance(value, str) else None
+        if seconds is None:
             self._wrong(name, "a duration such as 15s or 1m30s", value)
             return default
-        return nanoseconds / 1e9
+        return seconds
 
     def texts(
         self, name: str, wanted: str = "a text", valid: Callable[[str], bool] = lambda _: True
@@ -215,12 +207,3 @@ def _whole(at_least: int, at_most: int, *, too_large: bool = False) -> str:
     if too_large:
         return f"a whole number of at most {at_most}"
     return "a whole number" if at_least == -INT64_MAX else f"a whole number of at least {at_least}"
-
-
-def _nanoseconds(text: str) -> int | None:
-    if not _DURATION.fullmatch(text):
-        return None
-    total = int(sum(Fraction(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text)))
-    if total > INT64_MAX:
-        return None
-    return -total if text.startswith("-") else total

@@ -3,12 +3,13 @@
 import base64
 import binascii
 
+from longshore.api.names import is_extended_resource
 from longshore.config.base import Settings
 from longshore.config.fields import INT64_MAX, Fields
-from longshore.config.names import EXTENDED_RESOURCE, is_extended_resource
 from longshore.config.problems import quoted
 
 _TIMEOUT = 5.0
+_EXTENDED_RESOURCE = "an extended resource such as example.com/gpu"
 
 
 class ManagedResource(Settings):
@@ -117,9 +118,9 @@ def _data(fields: Fields, name: str) -> bytes:
 
 
 def _managed(fields: Fields, seen: set[str]) -> ManagedResource:
-    name = fields.needed_text("name", EXTENDED_RESOURCE)
+    name = fields.needed_text("name", _EXTENDED_RESOURCE)
     if name and not is_extended_resource(name):
-        fields.problem("name", f"must be {EXTENDED_RESOURCE}, found {quoted(name)}")
+        fields.problem("name", f"must be {_EXTENDED_RESOURCE}, found {quoted(name)}")
     elif name and name in seen:
         fields.problem("name", f"{quoted(name)} is managed already; one extender may manage a resource, once")
     seen.add(name)

@@ -7,7 +7,6 @@ goes with the next `up` or `down` of that name.
 
 import contextlib
 import os
-import re
 import select
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from longshore.api.names import is_dns_label
 from longshore.dev.build import build
 from longshore.dev.cache import cache_folder, locked, private_folder, remove_folder, require_linux
 from longshore.dev.component import last_trouble
@@ -26,7 +26,6 @@ from longshore.errors import UserError
 
 DEFAULT_NAME = "dev"
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _END_SECONDS = 10
 
 State = Literal["running", "degraded", "starting", "dead"]
@@ -151,7 +150,7 @@ def _record_file(name: str) -> Path:
 
 
 def _require_valid(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not is_dns_label(name):
         raise UserError(
             f"{name!r} is no name for a cluster: use up to 63 lower-case letters, digits and dashes, "
             "as in my-cluster"

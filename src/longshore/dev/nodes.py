@@ -1,10 +1,12 @@
 """Nodes of a development cluster: made in bulk as API objects, brought to life by KWOK where it runs."""
 
+import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+
+from longshore.api.timestamps import format_timestamp
 
 _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 
@@ -16,7 +18,7 @@ def node_object(
     room = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1Ti"}
     status: dict[str, Any] = {"allocatable": room, "capacity": room}
     if ready:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = format_timestamp(time.time())
         status["conditions"] = [
             {
                 "type": "Ready",

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from longshore.api.meta import ApiObject
+from longshore.api.names import is_dns_label, is_dns_subdomain
 from longshore.errors import UserError
 from longshore.kube.client import Client
 from longshore.kube.codec import Undecodable
@@ -17,7 +18,6 @@ from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.listing import list_all
 from longshore.kube.resources import Resource
 from longshore.kube.writer import FIELD_MANAGER, Patch
-from longshore.pin.labels import is_namespace, is_object_name
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -27,7 +27,7 @@ async def find(
 ) -> T | None:
     """The object, or None if there is none. Raises UserError."""
     _require(namespace)
-    if not is_object_name(name):
+    if not is_dns_subdomain(name):
         return None
     with _told("get", resource, namespace):
         try:
@@ -102,7 +102,7 @@ async def patch(
 
 def _require(namespace: str) -> None:
     """It becomes part of an address."""
-    if not is_namespace(namespace):
+    if not is_dns_label(namespace):
         raise UserError(f"{namespace!r} cannot be the name of a namespace: use lower case, digits and -")
 
 

@@ -15,12 +15,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
+from longshore.api.timestamps import format_timestamp
 from longshore.errors import UserError
 from longshore.kube.election import Election, Over, Read, Record, Timing, Wait, Write
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -216,7 +216,7 @@ class LeaderElector:
         path = f"{self._folder}/{self._name}"
         if isinstance(step, Read):
             return await client.request("GET", path, timeout=limit)
-        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        now = format_timestamp(time.time(), "microseconds")
         spec = LeaseSpec(
             holder_identity=step.holder,
             lease_duration_seconds=step.duration,

@@ -8,7 +8,6 @@ Repeated fields are read by slices, as in `tuple(field[:])`: their iterators are
 """
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -42,6 +41,7 @@ from longshore.api import (
     Volume,
 )
 from longshore.api.meta import ApiObject
+from longshore.api.timestamps import format_timestamp
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.codec import INITIAL_EVENTS_END, Bookmark, Broken, Page, Undecodable
 from longshore.kube.errors import MAGIC, Status, protobuf_status
@@ -103,8 +103,7 @@ def _volume(key: tuple[str, bytes]) -> Volume:
 
 
 def _timestamp(raw: bytes) -> str:
-    seconds = pb.Time.FromString(raw).seconds
-    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
+    return format_timestamp(pb.Time.FromString(raw).seconds)
 
 
 _EMPTY: dict[str, str] = {}

@@ -8,9 +8,9 @@ handful of writes.
 import asyncio
 import os
 import socket
+import time
 from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from longshore.api.meta import ApiObject
+from longshore.api.timestamps import format_timestamp
 from longshore.kube.backlog import Backlog
 from longshore.kube.codec import JsonCodec
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -70,7 +71,7 @@ class EventRecorder:
         controller: str,
         instance: str | None = None,
         others_busy: Callable[[], bool] = lambda: False,
-        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.dropped = 0
         self._writer = writer
@@ -118,7 +119,7 @@ class EventRecorder:
 
     def _name(self, happening: Happening) -> str:
         self._sequence += 1
-        suffix = f".{int(self._wall_clock().timestamp() * 1e6):x}.{os.getpid():x}.{self._sequence:x}"
+        suffix = f".{int(self._wall_clock() * 1e6):x}.{os.getpid():x}.{self._sequence:x}"
         return happening.name[: _MAX_NAME - len(suffix)] + suffix
 
     async def _write(self, happening: Happening, series: _Series, count: int) -> None:
@@ -171,7 +172,7 @@ class EventRecorder:
         }
 
     def _timestamp(self) -> str:
-        return self._wall_clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return format_timestamp(self._wall_clock(), "microseconds")
 
 
 def _namespace(happening: Happening) -> str:

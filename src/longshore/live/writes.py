@@ -1,7 +1,7 @@
 """Effects that are writes to the API server, each with the outcome that the engine is told."""
 
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from longshore.api import PersistentVolume, PersistentVolumeClaim, Pod, PodCondi
 from longshore.api.config_map import ConfigMap
 from longshore.api.meta import ApiObject
 from longshore.api.pod_set import SchedulePlan, ScheduleTrigger
+from longshore.api.timestamps import format_timestamp
 from longshore.engine import Bind, CreateObject, DeleteObject, Evict, Nominate, PatchObject, SetCondition
 from longshore.engine.events import Answered, Conflict, Failed, Gone, Outcome, Succeeded
 from longshore.framework.effects import GetObject
@@ -118,7 +119,7 @@ def _condition(condition: PodCondition, transition: bool) -> dict[str, Any]:
     if condition.observed_generation:
         body["observedGeneration"] = condition.observed_generation
     if transition:
-        body["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        body["lastTransitionTime"] = format_timestamp(time.time())
     return body
 
 

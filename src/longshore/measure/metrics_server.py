@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from longshore.api import InvalidQuantity, Node, milli_value, value
-from longshore.api.timestamps import moment
+from longshore.api.timestamps import parse_timestamp
 from longshore.kube.client import Client
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.measure.providers import ProviderFailed, Values
@@ -49,7 +49,7 @@ class MetricsServer:
         known = {node.metadata.name for node in nodes}
         self._windows.keep(known)
         for item in await self._items():
-            time = moment(item.timestamp)
+            time = parse_timestamp(item.timestamp)
             if item.metadata.name not in known or math.isnan(time):
                 continue
             for resource, amount in _amounts(item).items():

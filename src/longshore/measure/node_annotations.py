@@ -8,7 +8,6 @@ What pods ask for is often what it was: then its time is left alone as well, unt
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from longshore.agents import annotations
 from longshore.agents.annotations import (
@@ -20,7 +19,7 @@ from longshore.agents.annotations import (
     STD_FREE,
 )
 from longshore.api import InvalidQuantity, Node, Pod, value
-from longshore.api.timestamps import moment
+from longshore.api.timestamps import format_timestamp, parse_timestamp
 from longshore.cluster import PodInfo
 from longshore.cluster.measures import Measured
 from longshore.cluster.resources import allocatable_amounts
@@ -59,7 +58,7 @@ def load(node: Node, values: Values, *, now: float, max_age: float) -> Wanted:
             told[FORECAST_FREE[resource][0]] = _decimal(capacity - forecast[0])
     keys = (*LOAD, *(FORECAST_FREE[resource][0] for resource in forecasts))
     if told:
-        told[MEASURED_AT] = _moment(min(times))
+        told[MEASURED_AT] = _timestamp(min(times))
     elif not _grown_old(node, now=now, max_age=max_age):
         return {}
     return dict.fromkeys(keys) | told
@@ -74,9 +73,9 @@ def allocation(
     told: dict[str, str | None] = {key: str(asked.get(resource, 0)) for resource, key in REQUESTED.items()}
     for resource, key in FREE.items():
         told[key] = str(max(offered.get(resource, 0) - asked.get(resource, 0), 0))
-    age = now - moment(node.metadata.annotations.get(ALLOCATED_AT, ""))
+    age = now - parse_timestamp(node.metadata.annotations.get(ALLOCATED_AT, ""))
     if changes(node, told) or not 0 <= age <= max_age * _RENEWED_AFTER:
-        told[ALLOCATED_AT] = _moment(now)
+        told[ALLOCATED_AT] = _timestamp(now)
     return told
 
 
@@ -136,6 +135,5 @@ def _decimal(amount: float) -> str:
     return "0" if text == "-0" else text
 
 
-def _moment(seconds: float) -> str:
-    at = datetime.fromtimestamp(seconds, UTC)
-    return at.isoformat(timespec="milliseconds" if at.microsecond else "seconds").replace("+00:00", "Z")
+def _timestamp(seconds: float) -> str:
+    return format_timestamp(seconds, "milliseconds" if seconds % 1 else "seconds")

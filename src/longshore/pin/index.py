@@ -27,7 +27,7 @@ class PinIndex:
         journal = self._cluster.journal
         if journal.position == self._position:
             return
-        changed = journal.since(self._position) if self._position >= 0 else None
+        changed = journal.rows_since(self._position)
         self._position = journal.position
         if changed is None:
             rows = range(len(self._cluster.known))
@@ -36,8 +36,9 @@ class PinIndex:
             for row in rows:
                 self._look_at(row)
             return
-        for row in {~entry for entry in changed if entry < 0}:
-            self._look_at(row)
+        for row, node_changed in changed.items():
+            if node_changed:
+                self._look_at(row)
 
     def nodes(self, key: str) -> Pins:
         """The nodes that carry the key, with its value."""

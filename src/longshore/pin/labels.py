@@ -6,20 +6,14 @@
 but that `force` sends the pod there whatever speaks against it.
 """
 
-import re
 from typing import NamedTuple
+
+from longshore.api.names import MAX_LABEL, MAX_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_value
 
 PREFIX = "rf.scheduler."
 FORCE = "force"
 # The scheduler's name where nobody says another.
 DEFAULT_SCHEDULER = "rfcustom"
-
-# What Kubernetes takes as the key of a label: a DNS subdomain, a slash, and a name.
-_MAX_NAME = 63
-_MAX_PREFIX = 253
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 class Pin(NamedTuple):
@@ -46,15 +40,15 @@ def legacy_key(scheduler: str, pod: str) -> str:
 def problem_with(key: str) -> str:
     """Why the key of `pin_key` or `legacy_key` cannot be that of a label; empty if it can."""
     prefix, _, name = key.partition("/")
-    if len(name) > _MAX_NAME:
-        return f"the pod's name has {len(name)} characters, and the label of a node takes {_MAX_NAME}"
-    if not _NAME.fullmatch(name):
+    if len(name) > MAX_LABEL:
+        return f"the pod's name has {len(name)} characters, and the label of a node takes {MAX_LABEL}"
+    if not name or not is_label_value(name):
         return f"the pod's name {name!r} cannot be part of a label"
-    if len(prefix) > _MAX_PREFIX:
+    if len(prefix) > MAX_SUBDOMAIN:
         return (
-            f"the label's prefix {prefix[:40]}… has {len(prefix)} characters, and it may have {_MAX_PREFIX}"
+            f"the label's prefix {prefix[:40]}… has {len(prefix)} characters, and it may have {MAX_SUBDOMAIN}"
         )
-    if not _SUBDOMAIN.fullmatch(prefix):
+    if not is_dns_subdomain(prefix):
         scheduler = prefix.removeprefix(PREFIX).rpartition(".")[0]
         return f"the scheduler name {scheduler!r} cannot be part of a label: use lower case, digits, - and ."
     return ""
@@ -71,16 +65,6 @@ def readings(key: str) -> tuple[Pin, ...]:
     prefix, _, pod = key.removeprefix(PREFIX).partition("/")
     scheduler, _, namespace = prefix.rpartition(".")
     older = Pin(prefix, "", pod)
-    if scheduler and is_namespace(namespace):
+    if scheduler and is_dns_label(namespace):
         return Pin(scheduler, namespace, pod), older
     return (older,)
-
-
-def is_namespace(text: str) -> bool:
-    """Whether a namespace can have this name; there are no dots in it."""
-    return len(text) <= _MAX_NAME and _NAMESPACE.fullmatch(text) is not None
-
-
-def is_object_name(text: str) -> bool:
-    """Whether a pod or a StatefulSet can have this name."""
-    return len(text) <= _MAX_PREFIX and _SUBDOMAIN.fullmatch(text) is not None

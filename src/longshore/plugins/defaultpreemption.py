@@ -113,12 +113,12 @@ class DefaultPreemption:
             return {}
         cluster = self._handle.cluster
         examined: _Examined = state.memo.setdefault(NAME, _Examined())
-        changed = cluster.journal.since(examined.position) if examined.position >= 0 else None
+        changed = cluster.journal.rows_since(examined.position)
         if changed is None or examined.budgets != cluster.version(PodDisruptionBudget):
             examined.outcomes.clear()
         else:
-            for entry in changed:
-                examined.outcomes.pop(max(entry, ~entry), None)
+            for row in changed:
+                examined.outcomes.pop(row, None)
         examined.position = cluster.journal.position
         examined.budgets = cluster.version(PodDisruptionBudget)
         return examined.outcomes

@@ -2,23 +2,14 @@
 
 import math
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from longshore.api.pod_set import Condition
-from longshore.api.timestamps import moment
-
-# No time is later than this: 9999-12-31T23:59:59Z.
-_LAST = 253_402_300_799
-
-
-def timestamp(wall: float) -> str:
-    """Seconds since 1970 as RFC 3339, in whole seconds."""
-    return datetime.fromtimestamp(int(min(wall, _LAST)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+from longshore.api.timestamps import format_timestamp, parse_timestamp
 
 
 def seconds_of(text: str | None) -> float | None:
     """Seconds since 1970 of an RFC 3339 time; None if it is none."""
-    seconds = moment(text)
+    seconds = parse_timestamp(text)
     return None if math.isnan(seconds) else seconds
 
 
@@ -38,7 +29,7 @@ def merged(wanted: Iterable[Condition], there: Iterable[Condition], *, wall: flo
             each.message,
             old.last_transition_time
             if (old := known.get(each.type)) is not None and old.status == each.status
-            else timestamp(wall),
+            else format_timestamp(wall),
             each.observed_generation,
         )
         for each in wanted

@@ -3,8 +3,9 @@
 from longshore.api import Pod, PodCondition
 from longshore.api.duration import parse_duration
 from longshore.api.pod_set import DEFAULT_PLANNER_LABEL, POD_SET_LABEL, QUIET_TIME_LABEL
+from longshore.api.timestamps import format_timestamp
 from longshore.engine.cycle.reporting import POD_SCHEDULED
-from longshore.podset.conditions import seconds_of, timestamp
+from longshore.podset.conditions import seconds_of
 from longshore.podset.sets import PodSet
 
 # Not Unschedulable: autoscalers would add nodes for pods that merely wait.
@@ -57,7 +58,7 @@ def why_held(podset: PodSet, pod: Pod | None = None) -> str:
     since = max(
         seconds_of(time) or 0.0 for time in (*times, pod.metadata.creation_timestamp if pod else None)
     )
-    earliest = EARLIEST.format(time=timestamp(since + seconds)) if pod is not None and since else ""
+    earliest = EARLIEST.format(time=format_timestamp(since + seconds)) if pod is not None and since else ""
     return HELD_QUIET.format(name=podset.name, trigger=trigger.metadata.name, quiet=quiet, earliest=earliest)
 
 

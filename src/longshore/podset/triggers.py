@@ -23,6 +23,7 @@ from longshore.api.pod_set import (
     ScheduleTriggerStatus,
     planner_label,
 )
+from longshore.api.timestamps import format_timestamp
 from longshore.engine import Engine
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import Outcome, PatchObject, RecordEvent, Succeeded
@@ -30,7 +31,7 @@ from longshore.framework.profile import Profile
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.arguments import NAME
 from longshore.podset.backoff import LONGEST, Backoff
-from longshore.podset.conditions import condition, merged, seconds_of, timestamp
+from longshore.podset.conditions import condition, merged, seconds_of
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.texts import RESERVED_LABELS, RESERVED_NAME
 
@@ -214,8 +215,8 @@ class TriggerController:
         return ScheduleTriggerStatus(
             held=sum(pod.spec.scheduler_name in self._holders for pod in podset.pending.values()),
             bound=len(podset.bound),
-            fire_at=None if fire_at is None else timestamp(fire_at),
-            planning_since=old.planning_since if since is None else timestamp(since),
+            fire_at=None if fire_at is None else format_timestamp(fire_at),
+            planning_since=old.planning_since if since is None else format_timestamp(since),
             quiet_time=quiet or None,
             budget=format_duration(trigger.spec.budget_seconds),
             conditions=merged(wanted, old.conditions, wall=self._wall(now)),

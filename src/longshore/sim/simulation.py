@@ -8,7 +8,6 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
@@ -18,6 +17,7 @@ from longshore.agents.annotations import read_load
 from longshore.api import Change, Node, Pod
 from longshore.api.meta import ApiObject
 from longshore.api.plan_request import PlanRequest
+from longshore.api.timestamps import format_timestamp
 from longshore.engine import (
     Answered,
     Bind,
@@ -198,8 +198,7 @@ class Simulation:
 
     def _wall_clock(self) -> str:
         """In whole seconds, as the API server stamps objects."""
-        now = datetime.fromtimestamp(int(self.now + self.engine.epoch), UTC)
-        return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return format_timestamp(self.now + self.engine.epoch)
 
     def _next_due(self) -> float | None:
         times = [self.engine.deadline, self._agenda[0][0] if self._agenda else None]

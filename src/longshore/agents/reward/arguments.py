@@ -1,17 +1,15 @@
 """What a configuration may say about Reward."""
 
-import re
 from typing import Annotated, Any
 
 import msgspec
 
 from longshore.agents.arguments import arguments
 from longshore.api import parse_duration
+from longshore.api.names import is_dns_label, is_dns_subdomain
 from longshore.errors import UserError
 
 NAME = "Reward"
-
-_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class RewardArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -43,8 +41,11 @@ def reward_arguments(args: Any) -> RewardArgs:
         seconds = parse_duration(text)
         if seconds is None or seconds < 0:
             raise UserError(f"arguments of {NAME}: {key} is a duration such as 10m, not {text!r}")
-    names = (("configMap", found.config_map), ("configMapNamespace", found.config_map_namespace))
-    for key, name in names if found.config_map else ():
-        if not _DNS_NAME.fullmatch(name):
-            raise UserError(f"arguments of {NAME}: {key} is the name of an object, not {name!r}")
+    if found.config_map and not is_dns_subdomain(found.config_map):
+        raise UserError(f"arguments of {NAME}: configMap is the name of an object, not {found.config_map!r}")
+    if found.config_map and not is_dns_label(found.config_map_namespace):
+        namespace = found.config_map_namespace
+        raise UserError(
+            f"arguments of {NAME}: configMapNamespace is the name of a namespace, not {namespace!r}"
+        )
     return found

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from longshore.api.pod_run import ContainerRun, PodRun, TerminatedState
-from longshore.api.timestamps import moment
+from longshore.api.timestamps import parse_timestamp
 
 WELL = 1.0
 HALF = 0.5
@@ -142,5 +142,5 @@ def _ended(container: ContainerRun) -> Iterator[tuple[int, TerminatedState]]:
 
 def _past(text: str | None, now: float) -> float | None:
     """Since 1970; None if it is no time, or yet to come: then a node's clock is ahead of ours."""
-    at = moment(text)
+    at = parse_timestamp(text)
     return at if at <= now else None

@@ -10,10 +10,10 @@ Outcomes from before `until` are in the values. What says no more than nothing a
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from longshore.agents.reward.table import BEST, Pair, Rewards, Value
-from longshore.api.timestamps import moment
+from longshore.api.names import NAME_PATTERN
+from longshore.api.timestamps import format_timestamp, parse_timestamp
 
 REWARDS = "rewards"
 UNTIL = "until"
@@ -22,9 +22,8 @@ _MOST_BYTES = 900_000
 # Closer to the best than six digits can tell.
 _GOOD = BEST - 5e-7
 
-_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _PATH = re.compile(
-    rf"(?:nodes/(?P<node>{_NAME})|types/(?P<type>{_NAME})|pairs/(?P<of>{_NAME})/(?P<on>{_NAME}))"
+    rf"(?:nodes/(?P<node>{NAME_PATTERN})|types/(?P<type>{NAME_PATTERN})|pairs/(?P<of>{NAME_PATTERN})/(?P<on>{NAME_PATTERN}))"
 )
 
 
@@ -35,12 +34,12 @@ def encoded(rewards: Rewards, *, now: float) -> dict[str, str]:
     for pair, value in reversed(list(rewards)):
         if not _tells(rewards, pair, now):
             continue
-        line = f"{_path(pair)} {value.value:.6f} {_text(value.time)}\n"
+        line = f"{_path(pair)} {value.value:.6f} {format_timestamp(value.time, 'milliseconds')}\n"
         size += len(line)
         if size > _MOST_BYTES:
             break
         lines.append(line)
-    return {UNTIL: _text(now), REWARDS: "".join(reversed(lines))}
+    return {UNTIL: format_timestamp(now, "milliseconds"), REWARDS: "".join(reversed(lines))}
 
 
 def decoded(data: Mapping[str, str]) -> tuple[dict[Pair, Value], float]:
@@ -78,13 +77,8 @@ def _path(pair: Pair) -> str:
     return f"pairs/{pair.type}/{pair.node}" if pair.node else f"types/{pair.type}"
 
 
-def _text(time: float) -> str:
-    at = datetime.fromtimestamp(time, UTC).replace(tzinfo=None)
-    return f"{at.isoformat(timespec='milliseconds')}Z"
-
-
 def _time(text: str) -> float:
-    at = moment(text)
+    at = parse_timestamp(text)
     if math.isnan(at):
         raise ValueError(f"{text[:80]!r} is no time with its zone")
     return at

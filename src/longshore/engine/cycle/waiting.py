@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from longshore.api import Pod
+from longshore.api import Pod, format_duration
 from longshore.framework import Code, Status
 from longshore.framework.effects import CallExtender
 
@@ -71,17 +71,5 @@ class WaitingPod:
         if self.until[plugin] > now:
             return None
         waited = self.until[plugin] - self.since
-        message = f"rejected due to timeout after waiting {duration(waited)} at plugin {plugin}"
+        message = f"rejected due to timeout after waiting {format_duration(waited)} at plugin {plugin}"
         return Status(Code.UNSCHEDULABLE, (message,), plugin)
-
-
-def duration(seconds: float) -> str:
-    """As Go writes a duration: 1h2m3.5s, 10s, 150ms."""
-    if seconds < 1:
-        return f"{seconds * 1000:g}ms"
-    hours, rest = divmod(seconds, 3600)
-    minutes, rest = divmod(rest, 60)
-    text = f"{rest:g}s"
-    if hours:
-        return f"{hours:.0f}h{minutes:.0f}m{text}"
-    return f"{minutes:.0f}m{text}" if minutes else text

@@ -128,16 +128,11 @@ class Shape:
         position = journal.position
         if position == self._position:
             return
-        changes = journal.since(self._position) if self.is_built else None
+        rows = journal.rows_since(self._position, at_most=_FEW)
         self._position = -1
-        if changes is None or len(changes) > _FEW:
+        if rows is None:
             self._build()
-        elif len(changes) == 1 and changes[0] >= 0:
-            self._update(changes[0], node_changed=False)
         else:
-            rows: dict[int, bool] = {}
-            for change in changes:
-                rows[max(change, ~change)] = change < 0 or rows.get(change, False)
             for row, node_changed in rows.items():
                 self._update(row, node_changed=node_changed)
         self._position = position

@@ -104,10 +104,10 @@ class AttachedVolumes:
 
     def _changed_rows(self, cluster: ClusterState) -> set[int] | None:
         """None stands for all of them."""
-        entries = cluster.journal.since(self._position)
-        if entries is None:
+        changed = cluster.journal.rows_since(self._position)
+        if changed is None:
             return None
-        rows = {entry if entry >= 0 else ~entry for entry in entries}
+        rows = set(changed)
         for kind in _KINDS:
             keys = cluster.changed_since(kind, self._versions.get(kind, 0))
             if keys is None or (keys and kind is StorageClass):

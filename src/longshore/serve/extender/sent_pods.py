@@ -19,12 +19,11 @@ class SentPods:
 
     def catch_up(self) -> None:
         """Nodes that were sent before have the pods that they have by now."""
-        changed = self._watched.journal.since(self._position)
+        rows = self._watched.journal.rows_since(self._position)
         self._position = self._watched.journal.position
-        if changed is None:
+        if rows is None:
             names = set(self._sent.all_nodes().names)
         else:
-            rows = {row for row in changed if row >= 0}
             names = {self._names.get(row, "") for row in rows} | set(map(self._watched.node_name, rows))
         for name in names:
             if self._sent.row(name) is not None:
