@@ -25,8 +25,8 @@ from longshore.api.pod_set import (
 )
 from longshore.config import LongshoreSettings, default_configuration
 from longshore.config.registry import register
-from longshore.engine import Engine, Instruction
-from longshore.framework.effects import Bind, CallPlanner, CreateObject, Effect, Outcome, PatchObject
+from longshore.engine import Engine
+from longshore.framework.effects import Bind, CallPlanner, CreateObject, Effect, PatchObject
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
 from longshore.podset.triggers import TriggerController
@@ -69,27 +69,25 @@ class Sets(Simulation):
         strict: bool = True,
         **scenario: Any,
     ) -> None:
-        super().__init__(podset_engine(args), bind_latency=bind_latency, start_time=None, **scenario)
+        super().__init__(
+            podset_engine(args),
+            bind_latency=bind_latency,
+            start_time=None,
+            on_effect=self._note,
+            **scenario,
+        )
         self._args = args
         self._strict = strict
         self.asked: list[Effect] = []
-        # What the API server answers instead of doing what it was asked for.
-        self.answer: Callable[[Effect], Outcome | None] | None = None
         self.add(*objects)
 
-    def _perform(self, request: Instruction) -> None:
-        effect = request.effect
+    def _note(self, effect: Effect) -> None:
         self.asked.append(effect)
         if isinstance(effect, Bind) and self._strict:
             found = self.cluster.pods.get(f"{effect.namespace}/{effect.name}")
             podset = "" if found is None else found.metadata.labels.get(POD_SET_LABEL, "")
             if found is not None and found.spec.scheduler_name == SCHEDULER_NAME and podset:
                 assert self.entries(podset, effect.namespace)[effect.name] == effect.node
-        super()._perform(request)
-
-    def _land(self, effect: Effect, faults: Faults) -> Outcome:
-        answer = self.answer(effect) if self.answer else None
-        return answer or super()._land(effect, faults)
 
     @property
     def planned_anyhow(self) -> bool:
@@ -113,10 +111,10 @@ class Sets(Simulation):
         self.restart(podset_engine(self._args), order=order)
 
     def start_planner(self, address: str, planner: Planner) -> None:
-        self._planners = {**self._planners, address: planner}
+        self.planners = {**self.planners, address: planner}
 
     def break_writes(self, faults: Faults) -> None:
-        self._write_faults = faults
+        self.write_faults = faults
 
     def asked_for(self, kind: type[T]) -> list[T]:
         return [effect for effect in self.asked if isinstance(effect, kind)]

@@ -1,7 +1,5 @@
 """Binds that fail: the plan is kept to, corrected, or made anew, and tells the truth in the end."""
 
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 from tests.podset.stage import (
@@ -23,13 +21,11 @@ from longshore.sim import Faults
 FIRED = trigger(state=SCHEDULE)
 
 
-class Refusing(Sets):
+def no_binds_to_n1(effect: Effect) -> Outcome | None:
     """An admission policy there refuses to bind pods to the node n1."""
-
-    def _land(self, effect: Effect, faults: Any) -> Outcome:
-        if isinstance(effect, Bind) and effect.node == "n1":
-            return Failed("admission webhook denied the request", 403, "Forbidden")
-        return super()._land(effect, faults)
+    if isinstance(effect, Bind) and effect.node == "n1":
+        return Failed("admission webhook denied the request", 403, "Forbidden")
+    return None
 
 
 @pytest.mark.parametrize("kind", ["failed", "conflict", "lost"])
@@ -52,7 +48,7 @@ def test_a_pod_that_changes_is_not_tried_more_often_for_that() -> None:
 
 
 def test_a_node_that_no_pod_can_be_bound_to_is_given_up() -> None:
-    sets = Refusing(*WORKERS, FIRED, plan_by_hand({"a": "n1"}), member("a"))
+    sets = Sets(*WORKERS, FIRED, plan_by_hand({"a": "n1"}), member("a"), answer=no_binds_to_n1)
     sets.after(60.0)
     assert sets.entries() == sets.nodes()
     assert sets.node_of("a") in ("n2", "n3")
@@ -61,12 +57,13 @@ def test_a_node_that_no_pod_can_be_bound_to_is_given_up() -> None:
 
 
 def test_a_planner_is_asked_again_without_a_node_that_was_given_up() -> None:
-    sets = Refusing(
+    sets = Sets(
         *WORKERS,
         planner(),
         FIRED,
         member("a"),
         planners={address(): lambda request: {"a": request.eligible_nodes[0]}},
+        answer=no_binds_to_n1,
     )
     sets.after(60.0)
     assert [each.eligible_nodes for each in sets.requests()] == [("n1", "n2", "n3"), ("n2", "n3")]
@@ -75,14 +72,14 @@ def test_a_planner_is_asked_again_without_a_node_that_was_given_up() -> None:
 
 def test_a_set_that_goes_as_a_whole_gives_it_up_too() -> None:
     whole = trigger(state=SCHEDULE, all_or_nothing=True)
-    sets = Refusing(*WORKERS, whole, *(member(f"p{n}", cpu="2") for n in range(4)))
+    sets = Sets(*WORKERS, whole, *(member(f"p{n}", cpu="2") for n in range(4)), answer=no_binds_to_n1)
     sets.after(120.0)
     assert sets.entries() == sets.nodes()
     assert all(sets.nodes().values())
 
 
 def test_a_set_for_which_there_is_no_other_node_goes_on_trying() -> None:
-    sets = Refusing(worker("n1"), FIRED, member("a"))
+    sets = Sets(worker("n1"), FIRED, member("a"), answer=no_binds_to_n1)
     sets.after(120.0)
     assert sets.node_of("a") == ""
     sets.add(worker("n2"))

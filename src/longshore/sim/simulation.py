@@ -76,6 +76,9 @@ class Simulation:
     `start_time`, and Succeeded `run_time` later; None means never. An evicted pod is gone after `stop_time`.
     What is to be done for `async def` plugins takes as long as they sleep. `planners` are what answers under
     an address, after `plan_time`; what they raise is a failure.
+
+    `on_effect` is called with every effect that an engine asks for. `answer` is called when a write lands: an
+    outcome that it gives is the answer, and the write changes nothing.
     """
 
     def __init__(
@@ -93,6 +96,8 @@ class Simulation:
         write_faults: Faults = _NO_FAULTS,
         planners: Mapping[str, Planner] | None = None,
         plan_time: float = 0.0,
+        on_effect: Callable[[Effect], None] | None = None,
+        answer: Callable[[Effect], Outcome | None] | None = None,
         seed: int = 0,
     ) -> None:
         self.engine = Engine() if engine is None else engine
@@ -108,8 +113,11 @@ class Simulation:
         self._run_time = run_time
         self._stop_time = stop_time
         self._faults = faults
-        self._write_faults = write_faults
-        self._planners = planners or {}
+        # These three may be changed at any time.
+        self.write_faults = write_faults
+        self.planners = planners or {}
+        self.answer = answer
+        self._on_effect = on_effect
         self._plan_time = plan_time
         self._random = random.Random(seed)
         # Whether the scenario itself says what was measured.
@@ -248,6 +256,8 @@ class Simulation:
 
     def _perform(self, request: Instruction) -> None:
         engine = self.engine
+        if self._on_effect is not None:
+            self._on_effect(request.effect)
         if isinstance(request, Notice):
             self._begin_write(engine, request)
             return
@@ -279,7 +289,7 @@ class Simulation:
         self._schedule(self.now + seconds, partial(self._tell, engine, Done(number, outcome)))
 
     def _ask_planner(self, engine: Engine, number: int, call: CallPlanner) -> None:
-        planner = self._planners.get(call.address)
+        planner = self.planners.get(call.address)
         outcome: Outcome = Failed(f"planner {call.address} is not there")
         if planner is not None and self._plan_time > call.seconds:
             outcome = Failed(f"planner {call.address} did not answer within {call.seconds:g} s")
@@ -300,7 +310,7 @@ class Simulation:
         effect = request.effect
         if isinstance(effect, Evict):
             self._schedule(self.now + self._stop_time, partial(self._stop, effect))
-        faults = self._write_faults if isinstance(effect, _OBJECT_WRITES) else _NO_FAULTS
+        faults = self.write_faults if isinstance(effect, _OBJECT_WRITES) else _NO_FAULTS
         outcome = self._land(effect, faults)
         if not isinstance(request, Notice):
             self._tell_after(self._answer_latency, engine, Done(request.id, outcome))
@@ -310,6 +320,8 @@ class Simulation:
         self._schedule(self.now + self._answer_latency, partial(self._tell, engine, Done(number, outcome)))
 
     def _land(self, effect: Effect, faults: Faults) -> Outcome:
+        if self.answer is not None and (answer := self.answer(effect)) is not None:
+            return answer
         luck = 1.0 if faults is _NO_FAULTS or self.now >= faults.until else self._random.random()
         if luck < faults.failed:
             return Failed("injected fault: the API server was not reached")
