@@ -169,13 +169,13 @@ class Run(msgspec.Struct, frozen=True):
     awaitable: Awaitable[Any]
 
 
-class CallExtender(msgspec.Struct, frozen=True):
-    """POST the body, as JSON, to an HTTP extender. Answered with `Answered` or Failed.
+class CallWebhook(msgspec.Struct, frozen=True):
+    """POST the body, as JSON, to a webhook (an HTTP extender). Answered with `Answered` or Failed.
 
-    `extender` is its place among those of the configuration.
+    `webhook` is its place in the configuration's list of extenders.
     """
 
-    extender: int
+    webhook: int
     verb: str
     body: bytes
 
@@ -212,7 +212,7 @@ Ask = (
     | DeleteObject
     | GetObject
     | Run
-    | CallExtender
+    | CallWebhook
     | CallPlanner
     | Until
     | Pause
@@ -222,7 +222,7 @@ Ask = (
 Tell = SetCondition | Nominate | RecordEvent
 Effect = Ask | Tell
 # What the driver answers; the engine itself answers the rest.
-ANSWERED = (Bind, Evict, PatchObject, CreateObject, DeleteObject, GetObject, Run, CallExtender, CallPlanner)
+ANSWERED = (Bind, Evict, PatchObject, CreateObject, DeleteObject, GetObject, Run, CallWebhook, CallPlanner)
 
 
 class _Fulfilled(msgspec.Struct, frozen=True):

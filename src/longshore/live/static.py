@@ -32,7 +32,7 @@ from longshore.live.driver import Driver
 from longshore.live.effects import Performer
 from longshore.live.polling import Passes
 from longshore.live.rights import Rights, rights_of
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 from longshore.live.writes import Write
 
 log = structlog.get_logger()
@@ -146,7 +146,7 @@ class _Parts:
             return Performer(
                 self._writer,
                 self._recorder(engine),
-                ExtenderCalls(()),
+                WebhookCalls(()),
                 on_done=on_done,
                 on_room=on_room,
                 on_write=self._on_write,
