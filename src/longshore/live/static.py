@@ -18,6 +18,7 @@ from longshore.engine.events import Done, Outcome
 from longshore.errors import UserError
 from longshore.kube import resources
 from longshore.kube.backlog import MOST_AT_ONCE
+from longshore.kube.backoff import sleep_unless
 from longshore.kube.client import Client
 from longshore.kube.codec import Undecodable
 from longshore.kube.config import Connection
@@ -96,7 +97,7 @@ class StaticScheduler:
                 except UserError as error:
                     # Told in one line; the next pass may find the server well again.
                     log.error("the pass came to nothing", reason=str(error))  # noqa: TRY400
-                await _rest(stop, max(delay, _SHORTEST_DELAY))
+                await sleep_unless(stop, max(delay, _SHORTEST_DELAY))
 
     @asynccontextmanager
     async def _parts(self) -> AsyncIterator["_Parts"]:
@@ -208,11 +209,3 @@ async def _looked_at(client: Client) -> Rights:
         if not allowed:
             log.warning(lack)
     return rights
-
-
-async def _rest(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        pass
