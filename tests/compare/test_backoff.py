@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 from tests.compare.arena import SIDES, Arena
 from tests.compare.sides import KubeScheduler, Longshore, Profiles
-from tests.live.extender import Extender, Said
+from tests.live.webhook import Said, Webhook
 
 from longshore.dev.fixtures import Repetitions
 from longshore.testing import PodBuilder, node, pod
@@ -33,7 +33,7 @@ _PROFILES: Profiles = {"asking": {}}
 _NODE = node("n1").allocatable(cpu="64", memory="64Gi", pods="500")
 
 
-class Listener(Extender):
+class Listener(Webhook):
     """Notes when it is asked about a pod; thinks for a while about those with the label `slow`."""
 
     def __init__(self) -> None:

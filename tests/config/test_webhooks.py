@@ -3,11 +3,11 @@
 import pytest
 from tests.config.configurations import configuration, loaded, problems
 
-from longshore.config import Extender, ExtenderTLS, ManagedResource, NodeResourcesFitArgs
+from longshore.config import ManagedResource, NodeResourcesFitArgs, Webhook, WebhookTLS
 
 
 def test_an_extender_with_everything() -> None:
-    (extender,) = configuration(
+    (webhook,) = configuration(
         """
         extenders:
         - urlPrefix: https://extender:8443/v1
@@ -30,8 +30,8 @@ def test_an_extender_with_everything() -> None:
           - name: example.com/nic
           ignorable: true
         """
-    ).extenders
-    assert extender == Extender(
+    ).webhooks
+    assert webhook == Webhook(
         url_prefix="https://extender:8443/v1",
         filter_verb="filter",
         preempt_verb="preempt",
@@ -39,7 +39,7 @@ def test_an_extender_with_everything() -> None:
         bind_verb="bind",
         weight=5,
         enable_https=True,
-        tls_config=ExtenderTLS(
+        tls_config=WebhookTLS(
             server_name="extender",
             cert_file="/etc/tls/client.crt",
             key_data=b"hello",
@@ -57,15 +57,15 @@ def test_an_extender_with_everything() -> None:
 
 @pytest.mark.parametrize("timeout", ["", ", httpTimeout: 0s", ", httpTimeout: null"])
 def test_five_seconds_are_the_default_timeout(timeout: str) -> None:
-    (extender,) = configuration(f"extenders: [{{urlPrefix: http://x, filterVerb: f{timeout}}}]").extenders
-    assert extender == Extender(url_prefix="http://x", filter_verb="f", http_timeout=5.0)
+    (webhook,) = configuration(f"extenders: [{{urlPrefix: http://x, filterVerb: f{timeout}}}]").webhooks
+    assert webhook == Webhook(url_prefix="http://x", filter_verb="f", http_timeout=5.0)
 
 
 def test_extenders_that_may_fail_are_called_last() -> None:
-    extenders = configuration(
+    webhooks = configuration(
         "extenders: [{urlPrefix: http://a, ignorable: true}, {urlPrefix: http://b}, {urlPrefix: http://c}]"
-    ).extenders
-    assert [extender.url_prefix for extender in extenders] == ["http://b", "http://c", "http://a"]
+    ).webhooks
+    assert [webhook.url_prefix for webhook in webhooks] == ["http://b", "http://c", "http://a"]
 
 
 def test_resources_left_to_an_extender_are_ignored_by_the_fit_filter() -> None:
@@ -95,7 +95,7 @@ def test_they_replace_the_ones_that_the_filter_was_told_to_ignore() -> None:
 
 
 @pytest.mark.parametrize(
-    ("extender", "problem"),
+    ("webhook", "problem"),
     [
         (
             "filterVerb: f",
@@ -142,8 +142,8 @@ def test_they_replace_the_ones_that_the_filter_was_told_to_ignore() -> None:
         ("urlPrefix: http://x, filterverb: f", 'filterverb: unknown field; did you mean "filterVerb"?'),
     ],
 )
-def test_a_wrong_extender(extender: str, problem: str) -> None:
-    assert problems(f"extenders: [{{{extender}}}]") == (f"extenders[0].{problem}",)
+def test_a_wrong_extender(webhook: str, problem: str) -> None:
+    assert problems(f"extenders: [{{{webhook}}}]") == (f"extenders[0].{problem}",)
 
 
 def test_a_resource_managed_by_two() -> None:

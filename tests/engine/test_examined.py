@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from longshore.api import Change
 from longshore.cluster import PodInfo
-from longshore.config import Extender, LongshoreSettings, default_configuration
+from longshore.config import LongshoreSettings, Webhook, default_configuration
 from longshore.engine import Engine
 from longshore.engine.decision.chooser import Placement
 from longshore.framework.profile import TieBreak
@@ -17,11 +17,11 @@ def engine_with(
     *,
     scores: bool = True,
     tie_break: TieBreak = "heap",
-    extenders: tuple[Extender, ...] = (),
+    webhooks: tuple[Webhook, ...] = (),
     **percentages: int,
 ) -> Engine:
     """Profiles with these percentages; of equal nodes the first one that is examined is taken."""
-    default = replace(default_configuration("default"), extenders=extenders)
+    default = replace(default_configuration("default"), webhooks=webhooks)
     points = default.profiles[0].points
     if not scores:
         points = {**points, "preScore": (), "score": ()}
@@ -109,10 +109,10 @@ def test_among_the_nodes_that_the_pod_is_meant_for_as_well() -> None:
 
 
 def test_an_extender_that_has_a_say_is_asked_about_all_nodes() -> None:
-    filters = Extender("http://a/", filter_verb="filter")
-    ranks = Extender("http://a/", prioritize_verb="prioritize")
-    for extender in (filters, ranks):
-        engine = engine_with(scores=False, extenders=(extender,), all=0)
+    filters = Webhook("http://a/", filter_verb="filter")
+    ranks = Webhook("http://a/", prioritize_verb="prioritize")
+    for webhook in (filters, ranks):
+        engine = engine_with(scores=False, webhooks=(webhook,), all=0)
         assert decide(engine, "all", pod("p")).feasible == _NODES
 
 

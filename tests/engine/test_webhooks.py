@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from longshore.api import Change
 from longshore.api.meta import ApiObject
-from longshore.config import Extender, ManagedResource, default_configuration
+from longshore.config import ManagedResource, Webhook, default_configuration
 from longshore.engine import (
     Answered,
     Bind,
@@ -25,13 +25,13 @@ from longshore.engine import (
     SetCondition,
     Succeeded,
 )
-from longshore.framework.effects import CallExtender
+from longshore.framework.effects import CallWebhook
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 from longshore.testing.strategies import choosy_pods, varied_nodes
 
-FILTER = Extender("http://a/", filter_verb="filter")
+FILTER = Webhook("http://a/", filter_verb="filter")
 BY_NAME = msgspec.structs.replace(FILTER, node_cache_capable=True)
-RANK = Extender("http://a/", prioritize_verb="prioritize", weight=2, node_cache_capable=True)
+RANK = Webhook("http://a/", prioritize_verb="prioritize", weight=2, node_cache_capable=True)
 N1 = node("n1").allocatable(cpu="4", memory="8Gi")
 N2 = node("n2").allocatable(cpu="4", memory="8Gi")
 N3 = node("n3").allocatable(cpu="4", memory="8Gi")
@@ -41,8 +41,8 @@ WEB = pod("web").requests(cpu="1")
 class Scripted:
     """An engine with extenders, whose answers the test gives."""
 
-    def __init__(self, *extenders: Extender) -> None:
-        configuration = msgspec.structs.replace(default_configuration(), extenders=extenders)
+    def __init__(self, *webhooks: Webhook) -> None:
+        configuration = msgspec.structs.replace(default_configuration(), webhooks=webhooks)
         self.engine = Engine(configuration)
         self.requests: list[Instruction] = []
         self.now = 0.0
@@ -58,14 +58,14 @@ class Scripted:
         """Those that are to be answered."""
         self.advance()
         asked = [each for each in self.requests if isinstance(each, Request)]
-        found = [request for request in asked if isinstance(request.effect, CallExtender)]
+        found = [request for request in asked if isinstance(request.effect, CallWebhook)]
         self.requests = [each for each in self.requests if each not in found]
         return found
 
     def asked(self) -> tuple[Request, str, dict[str, Any]]:
         """The one call under way: its verb and what it says."""
         (request,) = self.calls()
-        assert isinstance(request.effect, CallExtender)
+        assert isinstance(request.effect, CallWebhook)
         return request, request.effect.verb, json.loads(request.effect.body)
 
     def answer(self, request: Request, content: Any) -> None:
@@ -87,8 +87,8 @@ class Scripted:
         ]
 
 
-def scripted(*extenders: Extender, objects: tuple[ApiObject, ...] = (N1, N2, N3, WEB)) -> Scripted:
-    script = Scripted(*extenders)
+def scripted(*webhooks: Webhook, objects: tuple[ApiObject, ...] = (N1, N2, N3, WEB)) -> Scripted:
+    script = Scripted(*webhooks)
     script.add(*objects)
     return script
 
@@ -283,7 +283,7 @@ def test_a_single_node_is_not_ranked() -> None:
 
 # Preempt.
 
-PREEMPT = Extender("http://a/", preempt_verb="preempt", node_cache_capable=True)
+PREEMPT = Webhook("http://a/", preempt_verb="preempt", node_cache_capable=True)
 LOW1 = pod("low1").requests(cpu="4").priority(1).on("n1")
 LOW2 = pod("low2").requests(cpu="4").priority(2).on("n2")
 HIGH = pod("high").requests(cpu="4").priority(9)
@@ -333,7 +333,7 @@ def test_nobody_is_evicted_without_the_extenders_consent(content: Any, message: 
 
 # Bind.
 
-BINDS = Extender("http://a/", bind_verb="bind")
+BINDS = Webhook("http://a/", bind_verb="bind")
 
 
 def test_an_extender_binds_instead_of_the_plugins() -> None:
@@ -399,7 +399,7 @@ def without_calls(script: Scripted) -> list[object]:
     """What the engine asks for, with every call answered at once: all nodes will do, none is better."""
     while calls := script.calls():
         for request in calls:
-            assert isinstance(request.effect, CallExtender)
+            assert isinstance(request.effect, CallWebhook)
             said = json.loads(request.effect.body)
             if request.effect.verb == "filter":
                 script.answer(request, {"NodeNames": said["NodeNames"]})
@@ -410,7 +410,7 @@ def without_calls(script: Scripted) -> list[object]:
     return [request.effect for request in script.requests]
 
 
-AGREES = Extender(
+AGREES = Webhook(
     "http://a/",
     filter_verb="filter",
     prioritize_verb="prioritize",

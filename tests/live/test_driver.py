@@ -12,11 +12,11 @@ from longshore.api import Change, PersistentVolumeClaim, Pod, PodCondition
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
 from longshore.engine import Bind, Done, Engine, Event, Evict, Failed, PatchObject, Request
-from longshore.framework.effects import CallExtender, Operation
+from longshore.framework.effects import CallWebhook, Operation
 from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
 from longshore.live import Driver
 from longshore.live.effects import Performer
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def test_nothing_is_decided_without_the_lease(control_plane: ControlPlane,
         Bind("default", "web", "some-uid", "node-1"),
         Evict("default", "web", "some-uid", PodCondition(type="DisruptionTarget")),
         PatchObject(PersistentVolumeClaim, "default", "data", {"metadata": {"labels": {"a": "b"}}}),
-        CallExtender(0, "bind", b"{}"),
+        CallWebhook(0, "bind", b"{}"),
     ],
     ids=lambda effect: type(effect).__name__,
 )
@@ -102,7 +102,7 @@ async def test_lease_lost_between_decision_and_deed(
         writer = Writer(pool)
         recorder = EventRecorder(writer, controller=namespace)
         performer = Performer(
-            writer, recorder, ExtenderCalls(()), on_done=done.append, may_write=lambda: False
+            writer, recorder, WebhookCalls(()), on_done=done.append, may_write=lambda: False
         )
         performer.perform(Request(7, effect))
         await performer.finish(within=5.0)

@@ -32,7 +32,7 @@ from longshore.framework.effects import Operation, Tell
 from longshore.kube import EventRecorder, Pool, Writer, load
 from longshore.kube.pool import Answer
 from longshore.live.effects import Performer
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 
 REFUSED = PodCondition(
     type="PodScheduled", status="False", reason="Unschedulable", message="no", observed_generation=1
@@ -46,7 +46,7 @@ class Deeds:
     def __init__(self, writer: Writer) -> None:
         self.done: list[Done] = []
         recorder = EventRecorder(writer, controller="test")
-        self.performer = Performer(writer, recorder, ExtenderCalls(()), on_done=self.done.append)
+        self.performer = Performer(writer, recorder, WebhookCalls(()), on_done=self.done.append)
 
     async def outcome(self, effect: Operation | Tell) -> Outcome | None:
         """How it ended, if the engine is told."""
@@ -241,7 +241,7 @@ async def test_decisions_go_on_when_writes_that_nobody_waits_for_have_ended(
     room = asyncio.Event()
     writer = Writer(Patched())
     recorder = EventRecorder(writer, controller="test")
-    performer = Performer(writer, recorder, ExtenderCalls(()), on_done=lambda _: None, on_room=room.set)
+    performer = Performer(writer, recorder, WebhookCalls(()), on_done=lambda _: None, on_room=room.set)
     for number in range(2):
         performer.perform(Notice(SetCondition("default", f"pod-{number}", "uid", REFUSED)))
     assert not performer.has_room

@@ -13,7 +13,7 @@ from longshore.kube import EventRecorder, Writer
 from longshore.kube.pool import Answer
 from longshore.live.effects import Performer
 from longshore.live.polling import Passes
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 from longshore.pin.labels import pin_key
 from longshore.pin.profile import StaticOptions, static_configuration, static_plugins
 from longshore.testing import NodeBuilder, pod
@@ -45,7 +45,7 @@ def passes(server: Server) -> Passes:
     def performer(on_done: Callable[[Done], None], on_room: Callable[[], None]) -> Performer:
         writer = Writer(server)
         recorder = EventRecorder(writer, controller="static")
-        return Performer(writer, recorder, ExtenderCalls(()), on_done=on_done, on_room=on_room)
+        return Performer(writer, recorder, WebhookCalls(()), on_done=on_done, on_room=on_room)
 
     return Passes(engine, performer)
 

@@ -10,13 +10,13 @@ import pytest
 from aiohttp import web
 from tests.kube import pki
 
-from longshore.config import Extender, ExtenderTLS
+from longshore.config import Webhook, WebhookTLS
 from longshore.engine import Answered, Failed
 from longshore.errors import UserError
-from longshore.framework.effects import CallExtender
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.framework.effects import CallWebhook
+from longshore.live.webhook_calls import WebhookCalls
 
-CALL = CallExtender(0, "filter", b'{"Pod": null}')
+CALL = CallWebhook(0, "filter", b'{"Pod": null}')
 
 
 async def _echo(request: web.Request) -> web.Response:
@@ -51,27 +51,27 @@ def served(tmp_path: Path, *, clients: bool = False) -> ssl.SSLContext:
     return context
 
 
-async def call(extender: Extender, effect: CallExtender = CALL) -> Answered | Failed:
-    async with ExtenderCalls([extender]) as calls:
+async def call(webhook: Webhook, effect: CallWebhook = CALL) -> Answered | Failed:
+    async with WebhookCalls([webhook]) as calls:
         return await calls.call(effect)
 
 
 @pytest.mark.parametrize("prefix", ["base", "base/"])
 async def test_the_verb_follows_the_prefix_and_json_is_posted(prefix: str) -> None:
     async with server() as port:
-        answer = await call(Extender(f"http://127.0.0.1:{port}/{prefix}"))
+        answer = await call(Webhook(f"http://127.0.0.1:{port}/{prefix}"))
     assert answer == Answered(b'application/json {"Pod": null}')
 
 
 async def test_an_answer_that_is_not_ok_is_a_failure() -> None:
     async with server() as port:
         url = f"http://127.0.0.1:{port}/else"
-        answer = await call(Extender(url))
+        answer = await call(Webhook(url))
     assert answer == Failed(f"failed filter with extender at URL {url}/filter, code 410")
 
 
 async def test_nobody_listens() -> None:
-    answer = await call(Extender("http://127.0.0.1:9"))
+    answer = await call(Webhook("http://127.0.0.1:9"))
     assert isinstance(answer, Failed)
     assert answer.message.startswith('Post "http://127.0.0.1:9/filter": ')
 
@@ -80,12 +80,12 @@ async def test_an_extender_that_says_nothing_is_waited_for_no_longer_than_config
     """The kernel takes the connection, and that is all."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        answer = await call(Extender(url, http_timeout=0.2))
+        answer = await call(Webhook(url, http_timeout=0.2))
     assert answer == Failed(f'Post "{url}/filter": no answer within 0.2s')
 
 
-AUTHORITY = ExtenderTLS(ca_data=pki.authority().certificate)
-CLIENT = ExtenderTLS(
+AUTHORITY = WebhookTLS(ca_data=pki.authority().certificate)
+CLIENT = WebhookTLS(
     ca_data=pki.authority().certificate,
     cert_data=pki.client().certificate,
     key_data=pki.client().key,
@@ -100,34 +100,34 @@ CLIENT = ExtenderTLS(
         # As kube-scheduler does.
         ("localhost", None, True, True),
         ("127.0.0.1", AUTHORITY, True, False),
-        ("127.0.0.1", ExtenderTLS(ca_data=AUTHORITY.ca_data, server_name="localhost"), True, True),
-        ("127.0.0.1", ExtenderTLS(insecure=True), False, True),
+        ("127.0.0.1", WebhookTLS(ca_data=AUTHORITY.ca_data, server_name="localhost"), True, True),
+        ("127.0.0.1", WebhookTLS(insecure=True), False, True),
     ],
 )
 async def test_whom_to_trust(
-    tmp_path: Path, host: str, tls: ExtenderTLS | None, enable_https: bool, trusted: bool
+    tmp_path: Path, host: str, tls: WebhookTLS | None, enable_https: bool, trusted: bool
 ) -> None:
     async with server(served(tmp_path)) as port:
-        extender = Extender(f"https://{host}:{port}/base", tls_config=tls, enable_https=enable_https)
-        answer = await call(extender)
+        webhook = Webhook(f"https://{host}:{port}/base", tls_config=tls, enable_https=enable_https)
+        answer = await call(webhook)
     assert isinstance(answer, Answered) is trusted
 
 
 @pytest.mark.parametrize(("tls", "accepted"), [(CLIENT, True), (AUTHORITY, False)])
-async def test_an_extender_that_asks_who_we_are(tmp_path: Path, tls: ExtenderTLS, accepted: bool) -> None:
+async def test_an_extender_that_asks_who_we_are(tmp_path: Path, tls: WebhookTLS, accepted: bool) -> None:
     async with server(served(tmp_path, clients=True)) as port:
-        answer = await call(Extender(f"https://localhost:{port}/base", tls_config=tls))
+        answer = await call(Webhook(f"https://localhost:{port}/base", tls_config=tls))
     assert isinstance(answer, Answered) is accepted
 
 
 @pytest.mark.parametrize(
     ("tls", "words"),
     [
-        (ExtenderTLS(ca_file="/no/such/file"), "cannot read /no/such/file: No such file or directory"),
-        (ExtenderTLS(ca_data=b"rubbish"), "a certificate holds no certificate"),
+        (WebhookTLS(ca_file="/no/such/file"), "cannot read /no/such/file: No such file or directory"),
+        (WebhookTLS(ca_data=b"rubbish"), "a certificate holds no certificate"),
     ],
 )
-def test_certificates_that_cannot_be_used_are_told_at_the_start(tls: ExtenderTLS, words: str) -> None:
+def test_certificates_that_cannot_be_used_are_told_at_the_start(tls: WebhookTLS, words: str) -> None:
     with pytest.raises(UserError, match=r"^extender https://a: ") as caught:
-        ExtenderCalls([Extender("https://a", tls_config=tls)])
+        WebhookCalls([Webhook("https://a", tls_config=tls)])
     assert words in str(caught.value)

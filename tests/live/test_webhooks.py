@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.live.conftest import StartScheduler
-from tests.live.extender import Extender, Said
 from tests.live.pods import condition, create, eventually, manifest, pods
+from tests.live.webhook import Said, Webhook
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
@@ -37,9 +37,9 @@ def configuration(name: str, extenders: list[dict[str, Any]], kubeconfig: str = 
 class Both:
     """The same pod for one scheduler, then for the other, in the same situation."""
 
-    def __init__(self, plane: ControlPlane, extender: Extender) -> None:
+    def __init__(self, plane: ControlPlane, webhook: Webhook) -> None:
         self._plane = plane
-        self._extender = extender
+        self._webhook = webhook
 
     def __call__(
         self, *, labels: dict[str, str], cpu: str = "100m", priority: str = "", low: int = 0
@@ -56,7 +56,7 @@ class Both:
             create(plane, "default", pod)
         eventually(lambda: len(pods(plane, "default")) == low)
         time.sleep(0.5)  # for both schedulers to have heard of it
-        self._extender.heard.clear()
+        self._webhook.heard.clear()
         annotations = {"example.com/note": "for the extender"}
         pod = manifest("web", cpu=cpu, scheduler=name, labels=labels, annotations=annotations)
         if priority:
@@ -71,7 +71,7 @@ class Both:
             "told": (told["status"], told.get("reason"), told.get("message")),
             "nominated": now["web"]["status"].get("nominatedNodeName"),
             "leaving": sorted(name for name in now if "deletionTimestamp" in now[name]["metadata"]),
-            "heard": list(self._extender.heard),
+            "heard": list(self._webhook.heard),
         }
         plane.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
         eventually(lambda: not pods(plane, "default"))
@@ -88,8 +88,8 @@ def both(
     """`request.param`: the extenders as the configuration has them, without their addresses."""
     plane = own_cluster(nodes=3, kwok=False, controller_manager=False)
     plane.kubectl("create", "priorityclass", "high", "--value=1000")
-    with Extender(lambda said: bind(plane, said)).running() as extender:
-        extenders = [{"urlPrefix": extender.url} | settings for settings in request.param]
+    with Webhook(lambda said: bind(plane, said)).running() as webhook:
+        extenders = [{"urlPrefix": webhook.url} | settings for settings in request.param]
         stock, ours = tmp_path / "stock.yaml", tmp_path / "ours.yaml"
         stock.write_text(configuration(STOCK, extenders, str(plane.kubeconfig)))
         ours.write_text(configuration(OURS, extenders))
@@ -99,7 +99,7 @@ def both(
             )
         try:
             start_scheduler(plane, "--config", str(ours))
-            yield Both(plane, extender)
+            yield Both(plane, webhook)
         finally:
             process.kill()
             process.wait()

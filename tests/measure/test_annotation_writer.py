@@ -192,7 +192,7 @@ async def test_passes_begin_within_the_interval_and_not_in_step(monkeypatch: pyt
     async def once(self: Annotator) -> Pass:
         return Pass(nodes=(), unchanged=0, unmeasured=0, began=0.0, seconds=0.0)
 
-    monkeypatch.setattr("longshore.measure.annotation_writer._rest", rest)
+    monkeypatch.setattr("longshore.measure.annotation_writer.sleep_unless", rest)
     monkeypatch.setattr(Annotator, "once", once)
     alone = Annotator(client=None, provider=None, allocation=True, max_age=300.0)  # type: ignore[arg-type]
     await alone.for_ever(asyncio.Event(), interval=299.0, on_pass=lambda _done: None)

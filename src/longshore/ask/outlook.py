@@ -87,7 +87,7 @@ def outlook(setup: Setup, snapshot: Snapshot, pod: Pod) -> Outlook:
             f"{engine.scheduler_name}"
         )
         name = engine.scheduler_name
-    if setup.configuration.extenders:
+    if setup.configuration.webhooks:
         warnings.append("extenders have a say as well, and were not asked")
     pending = replace(pod, spec=replace(pod.spec, node_name="", scheduler_name=name))
     info = PodInfo.of(pending)

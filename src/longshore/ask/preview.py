@@ -211,5 +211,5 @@ def _not_asked(setup: Setup, chooser: Chooser, podset: str) -> Iterator[str]:
     if planners := planners_of(podset, tuple(chooser.cluster.objects(Service)), settings):
         names = ", ".join(each.name for each in planners)
         yield f"the planner of the set, Service {names}, was not asked: this is what the built-in one plans"
-    if setup.configuration.extenders:
+    if setup.configuration.webhooks:
         yield "extenders have a say as well, and were not asked"

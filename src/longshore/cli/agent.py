@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longshore.cli import options
+from longshore.cli.printing import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,10 +104,7 @@ def show(*, output: str) -> None:
         for place, each in enumerate(agent["plugins"]):
             name = "" if place else agent["agent"]
             rows.append((name, each["verb"], ", ".join(each["answers"]), each["plugin"]))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+    click.echo("\n".join(text_table(rows)))
     for agent in found:
         if problem := agent.get("problem"):
             click.echo(f"warning: agent {agent['agent']} cannot be used: {problem}", err=True)

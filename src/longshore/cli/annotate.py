@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -201,6 +200,7 @@ async def _annotate(
 ) -> None:
     """One pass, or one after the other until told to stop."""
     from longshore.cli.annotate_text import progress
+    from longshore.cli.signals import stop_event
     from longshore.kube.client import Client
     from longshore.measure.annotation_writer import Annotator
     from longshore.measure.providers import make_provider
@@ -222,7 +222,7 @@ async def _annotate(
                 if interval is None:
                     done = await annotator.once()
                 else:
-                    await annotator.for_ever(_told_to_stop(), interval=interval, on_pass=show)
+                    await annotator.for_ever(stop_event(), interval=interval, on_pass=show)
             finally:
                 if provider is not None:
                     await provider.close()
@@ -241,11 +241,3 @@ def _problem(done: "Pass") -> str:
         whole = len(done.nodes) + done.unchanged
         return f"{len(done.failed)} of {whole} nodes not annotated: {first.name}: {first.error}"
     return ""
-
-
-def _told_to_stop() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop

@@ -36,6 +36,7 @@ def check(context: click.Context, *, file: str, plugins: tuple[str, ...], output
 
     Example: longshore config check scheduler.yaml -o json
     """
+    from longshore.cli.printing import warn
     from longshore.cli.setups import set_up
     from longshore.config import InvalidConfiguration
     from longshore.engine import Engine
@@ -48,7 +49,7 @@ def check(context: click.Context, *, file: str, plugins: tuple[str, ...], output
         if output == "json":
             _print_json(valid=False, problems=error.problems, warnings=error.warnings)
         else:
-            _warn(file, error.warnings)
+            warn(error.warnings, about=file)
             for problem in error.problems:
                 click.echo(f"error: {file}: {problem}", err=True)
         context.exit(1)
@@ -59,14 +60,9 @@ def check(context: click.Context, *, file: str, plugins: tuple[str, ...], output
 
     from rich.console import Console
 
-    _warn(file, setup.warnings)
+    warn(setup.warnings, about=file)
     click.echo(f"{file}: valid")
     _draw(setup.configuration, Console(file=sys.stdout, highlight=False))
-
-
-def _warn(file: str, warnings: tuple[str, ...]) -> None:
-    for warning in warnings:
-        click.echo(f"warning: {file}: {warning}", err=True)
 
 
 def _print_json(**content: Any) -> None:

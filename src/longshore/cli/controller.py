@@ -1,17 +1,15 @@
 """`longshore controller`: fire the triggers of pod sets whose quiet time is over, and nothing else."""
 
-import asyncio
-import signal
 from contextlib import AbstractContextManager
 
 import click
 
+from longshore.cli import options
+
 
 @click.command("controller", epilog="Example: longshore controller --kubeconfig ~/.kube/config")
-@click.option(
-    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
-)
-@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@options.kubeconfig
+@options.context
 @click.option(
     "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Take the lease before acting."
 )
@@ -34,6 +32,7 @@ def command(
     from msgspec.structs import replace
 
     from longshore.cli import logs
+    from longshore.cli.signals import stop_event
     from longshore.config import LeaderElection, default_configuration
     from longshore.engine import Engine
     from longshore.kube.config import load
@@ -53,11 +52,6 @@ def command(
     metrics = Metrics(engine)
 
     async def run() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-
         def attend(vitals: Vitals) -> AbstractContextManager[int]:
             health = Health(live=vitals.live, ready=vitals.ready)
             return serving(registry_of(metrics, vitals), health, port=metrics_port)
@@ -66,7 +60,7 @@ def command(
             lambda: load(kubeconfig, context=context),
             engine,
             configuration,
-            stop=stop,
+            stop=stop_event(),
             attend=attend,
             kinds=(),
             rights="deploy/controller.yaml",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from longshore.cli import options
+from longshore.cli.printing import text_table
 from longshore.dev import clusters
 from longshore.dev.clusters import DEFAULT_NAME, Cluster
 
@@ -110,9 +111,7 @@ def list_(*, output: str) -> None:
         ("NAME", "STATE", "AGE", "NODES", "SERVER", "SUPERVISOR"),
         *(_as_row(cluster) for cluster in found),
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    click.echo("\n".join(text_table(rows)))
 
 
 @command.command(context_settings={"ignore_unknown_options": True})

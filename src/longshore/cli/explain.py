@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 @click.command("explain", epilog="Example: longshore explain web -n shop --config scheduler.yaml")
 @click.argument("pod")
 @click.option("-n", "--namespace", help="Namespace of the pod.  [default: the context's]")
-@click.option(
-    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
-)
-@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@options.kubeconfig
+@options.context
 @click.option("--config", type=click.Path(), help="The scheduler's configuration, instead of the defaults.")
 @options.plugins
 @click.option("--scheduler", metavar="URL", help="Ask the scheduler here what it decided, and why.")
@@ -49,14 +47,14 @@ def command(
     from longshore.ask.outlook import outlook
     from longshore.ask.snapshot_file import read
     from longshore.ask.snapshot_file import save as save_snapshot
+    from longshore.cli.printing import print_json, warn
     from longshore.cli.setups import set_up
     from longshore.errors import UserError
 
     if record is not None and scheduler is not None:
         raise UserError("--record and --scheduler exclude each other: a file knows no scheduler")
     setup = set_up(config, plugins=plugins)
-    before, _, name = pod.rpartition("/")
-    namespace = before or namespace
+    namespace, name = options.split(pod, namespace)
     if record is not None:
         found = _Found(namespace or "default", (), read(record))
     else:
@@ -72,16 +70,12 @@ def command(
             view = outlook(setup, found.snapshot, subject)
     warnings = (*found.warnings, *(view.warnings if view else ()))
     if output == "json":
-        import msgspec
-
-        content = msgspec.json.encode({"decisions": found.decisions, "now": view, "warnings": warnings})
-        click.echo(msgspec.json.format(content, indent=2))
+        print_json({"decisions": found.decisions, "now": view, "warnings": warnings})
         return
 
     from longshore.cli.explain_text import decision_lines, headline, outlook_lines
 
-    for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+    warn(warnings)
     lines = list(headline(view.pod) if view else [f"pod {found.namespace}/{name}"])
     if scheduler is not None:
         lines += ["", *decision_lines(found.decisions)]

@@ -1,9 +1,7 @@
 """`longshore extender`: agents behind a stock kube-scheduler, by HTTP."""
 
 import asyncio
-import contextlib
 import os
-import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -141,8 +139,10 @@ async def _run(
     context: str | None,
     standalone: bool,
 ) -> None:
+    from longshore.cli.signals import stop_event
     from longshore.engine import Measurements
     from longshore.errors import UserError
+    from longshore.kube.backoff import sleep_unless
     from longshore.kube.client import Client
     from longshore.kube.config import load
     from longshore.kube.pool import Pool
@@ -153,10 +153,7 @@ async def _run(
     from longshore.serve.extender.http_server import listening
     from longshore.serve.extender.routes import assemble
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_event()
     if standalone:
         extender = assemble(served, cached=False, max_age=settings.max_age, trace=trace)
         async with listening(extender.answer, port=port, address=address, certificates=certificates) as taken:
@@ -164,9 +161,7 @@ async def _run(
             while not stop.is_set():
                 # Nothing happens by itself, but agents may ask for the time.
                 served.engine.receive(Measurements(), now=time.monotonic())
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_TICK):
-                        await stop.wait()
+                await sleep_unless(stop, _TICK)
         return
     try:
         connection = load(kubeconfig, context=context)
@@ -186,7 +181,7 @@ async def _run(
             settle=settings.settle,
             trace=trace,
             hindrance=lambda: host.hindrance,
-            later=loop.call_soon,
+            later=asyncio.get_running_loop().call_soon,
         )
 
         def measured(measurements: Measurements) -> None:
@@ -234,8 +229,7 @@ def _certificates(certificate: str | None, key: str | None, client_ca: str | Non
     from longshore.errors import UserError
     from longshore.serve.extender.tls import Certificates, TLSFiles
 
-    if (certificate is None) != (key is None):
-        raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")
+    options.require_both(tls_cert_file=certificate, tls_private_key_file=key)
     if certificate is None or key is None:
         if client_ca is not None:
             raise UserError("--client-ca-file needs --tls-cert-file: callers show certificates by TLS only")

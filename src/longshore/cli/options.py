@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from longshore.errors import UserError
+
 
 def duration(*names: str, help: str) -> Callable[[Any], Any]:  # noqa: A002 - the name click uses
     """An option that is given as Go writes durations; the command gets seconds, or None."""
@@ -51,8 +53,17 @@ plugins = click.option(
 
 
 def split(name: str, namespace: str | None) -> tuple[str | None, str]:
-    """Namespace and name of what is given as a name, or as namespace/name."""
+    """The namespace, if one is given, and the name: NAME -n NAMESPACE and NAMESPACE/NAME mean the same."""
     before, _, rest = name.rpartition("/")
     if before and namespace and before != namespace:
-        raise click.UsageError(f"{name} and -n {namespace} name two namespaces", click.get_current_context())
-    return before or namespace, rest
+        raise click.UsageError(
+            f"{name} and -n {namespace} name two namespaces: give one of them", click.get_current_context()
+        )
+    return before or namespace or None, rest
+
+
+def require_both(**flags: str | None) -> None:
+    """Raise UserError if only one of two flags is given."""
+    if len({value is None for value in flags.values()}) > 1:
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in flags)
+        raise UserError(f"{names} go together: give both, or none")

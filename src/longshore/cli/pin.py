@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Have the pod bound there whatever speaks against it.")
 @click.option("--also", is_flag=True, help="Leave the pod pinned to other nodes as well.")
-@click.option(
-    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
-)
-@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@options.kubeconfig
+@options.context
 @options.output
 def command(
     *,
@@ -61,13 +59,11 @@ def command(
     This takes your own rights to list and patch nodes and to get pods; --list and --record list pods, and
     --record gets the StatefulSet.
     """
-    before, _, pod_name = (pod or "").rpartition("/")
     problem = _misfit(
         pod=pod,
         node=node,
         stateful_set=stateful_set,
         listing=listing,
-        named_twice=bool(before and namespace and before != namespace),
         namespace=namespace,
         all_namespaces=all_namespaces,
         force=force,
@@ -76,20 +72,20 @@ def command(
     if problem:
         raise click.UsageError(problem, click.get_current_context())
 
-    import msgspec
-
     from longshore.ask.pin_plan import How
     from longshore.cli.pin_text import draw, plan_lines
+    from longshore.cli.printing import print_json, warn
     from longshore.pin.labels import DEFAULT_SCHEDULER
 
     if listing:
         found = asyncio.run(_look(kubeconfig, context, namespace, name, all_namespaces=all_namespaces))
         if output == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+            print_json(found)
             return
-        _warn(found.warnings)
+        warn(found.warnings)
         draw(found.pins)
         return
+    namespace, pod = options.split(pod or "", namespace)
     how = How(
         scheduler=name,
         fallback=os.environ.get("SCHED_NAME") or DEFAULT_SCHEDULER,
@@ -97,14 +93,11 @@ def command(
         also=also,
         kubectl=kubectl(kubeconfig, context),
     )
-    done = asyncio.run(
-        _pin(kubeconfig, context, before or namespace, pod_name, node or "", stateful_set, how)
-    )
+    done = asyncio.run(_pin(kubeconfig, context, namespace, pod, node or "", stateful_set, how))
     if output == "json":
-        content = {"pins": done.pins, "leftOut": done.left_out, "warnings": done.warnings}
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2))
+        print_json({"pins": done.pins, "leftOut": done.left_out, "warnings": done.warnings})
         return
-    _warn(done.warnings)
+    warn(done.warnings)
     click.echo("\n".join(plan_lines(done)))
 
 
@@ -125,7 +118,6 @@ def _misfit(
     stateful_set: str | None,
     listing: bool,
     namespace: str | None,
-    named_twice: bool,
     all_namespaces: bool,
     force: bool,
     also: bool,
@@ -143,14 +135,7 @@ def _misfit(
         return "-n and -A exclude each other"
     if not listing and not stateful_set and not node:
         return "give POD and NODE, or --record STATEFULSET, or --list"
-    if named_twice:
-        return f"{pod} and -n {namespace} name two namespaces"
     return ""
-
-
-def _warn(warnings: tuple[str, ...]) -> None:
-    for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
 
 
 async def _look(
@@ -162,12 +147,9 @@ async def _look(
     all_namespaces: bool,
 ) -> "Overview":
     from longshore.ask.pins import look
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    async with Client(connection) as client:
-        where = "" if all_namespaces else namespace or connection.namespace
+    async with connected(kubeconfig, context, "" if all_namespaces else namespace or None) as (client, where):
         return await look(client, namespace=where, scheduler=name)
 
 
@@ -181,12 +163,9 @@ async def _pin(
     how: "How",
 ) -> "Plan":
     from longshore.ask.pin_writes import pin, record
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    namespace = namespace or connection.namespace
-    async with Client(connection) as client:
+    async with connected(kubeconfig, context, namespace) as (client, where):
         if stateful_set is not None:
-            return await record(client, namespace=namespace, name=stateful_set, how=how)
-        return await pin(client, namespace=namespace, pod=pod, node=node, how=how)
+            return await record(client, namespace=where, name=stateful_set, how=how)
+        return await pin(client, namespace=where, pod=pod, node=node, how=how)

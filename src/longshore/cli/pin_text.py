@@ -1,6 +1,5 @@
 """`longshore pin` and `longshore unpin` for people: what was done, and a table of what is pinned."""
 
-import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -8,9 +7,9 @@ import click
 from longshore.ask.pin_plan import Pinned, Plan
 from longshore.ask.pin_writes import Unpinned
 from longshore.ask.pins import Entry
+from longshore.cli.printing import table, wide_console
 
 _ANY_NAMESPACE = "(any)"
-_WIDER_THAN_ANY_TABLE = 100_000
 _AGREES = {True: "yes", False: "no", None: ""}
 
 
@@ -46,18 +45,13 @@ def unpinned_lines(done: Unpinned) -> Iterator[str]:
 
 def draw(entries: Sequence[Entry]) -> None:
     """A line for each label and pod, as wide as it has to be: names are there to be searched for."""
-    from rich.console import Console
-    from rich.table import Table
-
     if not entries:
         click.echo("nothing is pinned here")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("scheduler", "namespace", "pod", "pinned to", "runs on", "agrees", "notes"):
-        table.add_column(heading, no_wrap=True)
+    shown = table(("scheduler", "namespace", "pod", "pinned to", "runs on", "agrees", "notes"))
     for entry in entries:
         nodes = ", ".join(f"{node.name} (force)" if node.force else node.name for node in entry.nodes)
-        table.add_row(
+        shown.add_row(
             entry.scheduler,
             entry.namespace or _ANY_NAMESPACE,
             entry.pod,
@@ -66,4 +60,4 @@ def draw(entries: Sequence[Entry]) -> None:
             _AGREES[entry.agrees],
             "; ".join(entry.notes),
         )
-    Console(file=sys.stdout, highlight=False, markup=False, width=_WIDER_THAN_ANY_TABLE).print(table)
+    wide_console().print(shown)

@@ -56,14 +56,13 @@ def command(
         words = "--objective, --budget, --config and --plugin go with --preview only"
         raise click.UsageError(words, click.get_current_context())
 
-    import msgspec
-
     from longshore.cli.plan_text import draw_preview, draw_stored
+    from longshore.cli.printing import print_json
 
     if not preview:
         stored = asyncio.run(_stored(kubeconfig, context, where, name))
         if output == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(stored), indent=2))
+            print_json(stored)
         else:
             draw_stored(stored, everything=everything)
         return
@@ -82,7 +81,7 @@ def command(
         budget=budget,
     )
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2))
+        print_json(made)
     else:
         draw_preview(made, everything=everything)
 
@@ -91,23 +90,18 @@ async def _stored(
     kubeconfig: str | None, context: str | None, namespace: str | None, name: str
 ) -> "StoredPlan":
     from longshore.ask.stored_plan import stored_plan
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    async with Client(connection) as client:
-        return await stored_plan(client, namespace=namespace or connection.namespace, podset=name)
+    async with connected(kubeconfig, context, namespace) as (client, where):
+        return await stored_plan(client, namespace=where, podset=name)
 
 
 async def _snapshot(
     kubeconfig: str | None, context: str | None, namespace: str | None, name: str
 ) -> "tuple[str, Snapshot]":
-    """With the namespace that is meant."""
+    """The namespace of the set, and the cluster."""
     from longshore.ask.preview import take
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    where = namespace or connection.namespace
-    async with Client(connection) as client:
+    async with connected(kubeconfig, context, namespace) as (client, where):
         return where, await take(client, namespace=where, podset=name)

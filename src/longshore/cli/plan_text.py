@@ -1,6 +1,5 @@
 """`longshore plan` for people: which pod goes where, what has no place and why, and how full nodes get."""
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import click
@@ -12,15 +11,15 @@ from longshore.ask.node_loads import NodeLoad
 from longshore.ask.preview import NotPlaced, Preview
 from longshore.ask.stored_plan import Entry, StoredPlan
 from longshore.cli.bars import Bars
+from longshore.cli.printing import table, warn, wide_console
 
-_WIDER_THAN_ANY_TABLE = 100_000
 _SOME_NODES = 20
 _SOME_PODS = 5
 
 
 def draw_stored(plan: StoredPlan, *, everything: bool) -> None:
-    console = _console()
-    _warn(plan.warnings)
+    console = wide_console()
+    warn(plan.warnings)
     click.echo(f"plan {plan.name} of set {plan.namespace}/{plan.pod_set}{_made_by(plan)}")
     worth = _worth(plan.objective, plan.bound, plan.gap)
     if worth:
@@ -30,7 +29,7 @@ def draw_stored(plan: StoredPlan, *, everything: bool) -> None:
     if plan.entries:
         click.echo()
         rows = ((entry.pod, entry.node, _standing(entry)) for entry in plan.entries)
-        console.print(_table(("pod", "planned on", "is it there"), rows))
+        console.print(_filled(("pod", "planned on", "is it there"), rows))
     outside = [f"{each.pod} ({each.runs_on or 'pending'})" for each in plan.without_entry]
     if outside:
         click.echo(f"\nnot in the plan: {', '.join(outside)}")
@@ -38,13 +37,13 @@ def draw_stored(plan: StoredPlan, *, everything: bool) -> None:
     if plan.conditions:
         click.echo()
         said = ((each.type, each.status, each.reason, each.message) for each in plan.conditions)
-        console.print(_table(("condition", "status", "reason", "message"), said))
+        console.print(_filled(("condition", "status", "reason", "message"), said))
     _draw_nodes(console, plan.nodes, {entry.node for entry in plan.entries}, everything=everything)
 
 
 def draw_preview(made: Preview, *, everything: bool) -> None:
-    console = _console()
-    _warn(made.warnings)
+    console = wide_console()
+    warn(made.warnings)
     click.echo(f"preview of set {made.namespace}/{made.pod_set}; nothing is written")
     if made.held_by:
         click.echo(made.held_by)
@@ -58,20 +57,10 @@ def draw_preview(made: Preview, *, everything: bool) -> None:
     if made.assignments:
         click.echo()
         rows = ((each.pod, each.node, "stored already" if each.stored else "") for each in made.assignments)
-        console.print(_table(("pod", "would go to", ""), rows))
+        console.print(_filled(("pod", "would go to", ""), rows))
     _paragraph("no node for", _grouped(made.left_out))
     _paragraph("not planned", _grouped(made.not_planned))
     _draw_nodes(console, made.nodes, {each.node for each in made.assignments}, everything=everything)
-
-
-def _console() -> Console:
-    """Names are there to be searched for: no line is cut or broken."""
-    return Console(file=sys.stdout, highlight=False, markup=False, width=_WIDER_THAN_ANY_TABLE)
-
-
-def _warn(warnings: Sequence[str]) -> None:
-    for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
 
 
 def _made_by(plan: StoredPlan) -> str:
@@ -120,26 +109,22 @@ def _draw_nodes(console: Console, nodes: Sequence[NodeLoad], planned: set[str], 
     ranked = sorted(nodes, key=lambda node: (node.name not in planned, node.name))
     shown = ranked if everything else ranked[:_SOME_NODES]
     bars = Bars(console.encoding)
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("node", "pods", "cpu", "memory"):
-        table.add_column(heading, no_wrap=True)
+    loads = table(("node", "pods", "cpu", "memory"))
     for node in shown:
-        table.add_row(
+        loads.add_row(
             node.name,
             bars.counts(node.now.pods, node.planned.pods),
             bars.becoming(node.now.cpu, node.planned.cpu, node.allocatable.cpu),
             bars.becoming(node.now.memory, node.planned.memory, node.allocatable.memory),
         )
     click.echo()
-    console.print(table)
+    console.print(loads)
     if len(shown) < len(nodes):
         click.echo(f"and {len(nodes) - len(shown)} more: --all shows them")
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in headings:
-        table.add_column(heading, no_wrap=True)
+def _filled(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    filled = table(headings)
     for row in rows:
-        table.add_row(*row)
-    return table
+        filled.add_row(*row)
+    return filled

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from longshore.cli import options
 
 if TYPE_CHECKING:
     from longshore.live.planner_host import PlannerHost
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where to serve; port 0 takes a free one.",
 )
-@click.option(
-    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
-)
-@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@options.kubeconfig
+@options.context
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
@@ -60,6 +59,7 @@ def command(
     import uvloop
 
     from longshore.cli import logs
+    from longshore.cli.signals import stop_event
     from longshore.engine import Engine
     from longshore.errors import UserError
     from longshore.kube.client import Client
@@ -71,8 +71,7 @@ def command(
     from longshore.serve.planner.service import PlannerServer
     from longshore.serve.planner.tls import ServerTLS
 
-    if (tls_cert_file is None) != (tls_private_key_file is None):
-        raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")
+    options.require_both(tls_cert_file=tls_cert_file, tls_private_key_file=tls_private_key_file)
     if client_ca_file is not None and tls_cert_file is None:
         raise UserError("--client-ca-file needs --tls-cert-file: callers show certificates by TLS only")
     logs.configure(verbose=debug)
@@ -82,10 +81,6 @@ def command(
         tls = ServerTLS(Path(tls_cert_file), Path(tls_private_key_file), ca)
 
     async def run() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
         requests = Requests()
         async with Client(load(kubeconfig, context=context)) as client:
             await greet(client, rights="deploy/planner.yaml")
@@ -93,7 +88,7 @@ def command(
             health = Health(live=host.live_checks, ready=host.ready_checks)
             with serving(registry_of(requests, lambda: host.mirrors), health, port=metrics_port):
                 async with PlannerServer(host.build, listen=listen, tls=tls, requests=requests) as server:
-                    await _plan(host, server, stop)
+                    await _plan(host, server, stop_event())
 
     uvloop.run(run())
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from longshore.cli import options
+
 if TYPE_CHECKING:
     from longshore.live.planner_calls import ClientTLS
 
@@ -73,8 +75,7 @@ def tls_of(ca: str | None, certificate: str | None, key: str | None) -> "ClientT
     from longshore.errors import UserError
     from longshore.live.planner_calls import ClientTLS
 
-    if (certificate is None) != (key is None):
-        raise UserError("--planner-certificate and --planner-key go together: give both, or none")
+    options.require_both(planner_certificate=certificate, planner_key=key)
     if ca is None:
         if certificate is not None:
             raise UserError("--planner-certificate needs --planner-ca: whom to trust")

@@ -29,6 +29,7 @@ def command(*, config: str | None, plugins: tuple[str, ...], output: str) -> Non
     In the order in which they are called, with the weights of those that score and where plugins come from
     that are not Longshore's own.
     """
+    from longshore.cli.printing import warn
     from longshore.cli.setups import set_up
     from longshore.engine import Engine
 
@@ -47,8 +48,7 @@ def command(*, config: str | None, plugins: tuple[str, ...], output: str) -> Non
 
     from rich.console import Console
 
-    for warning in setup.warnings:
-        click.echo(f"warning: {config}: {warning}", err=True)
+    warn(setup.warnings, about=config or "")
     console = Console(file=sys.stdout, highlight=False)
     for profile in profiles:
         _draw(profile, setup.plugins, console)

@@ -84,6 +84,7 @@ def command(
     from longshore.agents.safe import SafeOverload, SafeOverloadArgs
     from longshore.ask.risks import demand
     from longshore.cli import logs
+    from longshore.cli.printing import print_json
     from longshore.config import MeasurementSettings, load_measurements
 
     logs.configure(verbose=False)
@@ -112,7 +113,7 @@ def command(
         more = f" of the worst {len(found.nodes) - left_out} nodes" if left_out else ""
         click.echo(f"distributions{more} drawn to {plot}", err=True)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        print_json(found)
         return
 
     from longshore.cli.risk_text import draw
@@ -143,14 +144,13 @@ async def _look(
     args: "SafeOverloadArgs",
 ) -> "Risks":
     from longshore.ask.risks import risks
+    from longshore.cli.connection import connected
     from longshore.kube.caller import list_objects
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
     from longshore.kube.kinds import NOT_ENDED
     from longshore.kube.resources import NODES, PODS
     from longshore.measure.providers import make_provider
 
-    async with Client(load(kubeconfig, context=context)) as client:
+    async with connected(kubeconfig, context) as (client, _):
         nodes = await list_objects(client, NODES)
         pods = {}
         if args.missing == "Requests":

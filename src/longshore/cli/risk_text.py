@@ -1,16 +1,12 @@
 """`longshore risk` for people: a line for each resource of a node, the worst nodes first."""
 
-import sys
-
 import click
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from longshore.ask.risks import NodeRisk, ResourceRisk, Risks
 from longshore.cli.bars import Bars
+from longshore.cli.printing import table, wide_console
 
-_WIDER_THAN_ANY_TABLE = 100_000
 _SOME_NODES = 20
 _NUMBERS = ("deviation", "p95", "measured", "risk", "safe-overload", "safe-balance")
 _COLUMNS = ("node", "", "used", *_NUMBERS, "")
@@ -22,8 +18,7 @@ def draw(risks: Risks, *, everything: bool) -> None:
         click.echo("there are no nodes")
         return
     shown = risks.nodes if everything else risks.nodes[:_SOME_NODES]
-    # Names are there to be searched for: no line is cut or broken.
-    console = Console(file=sys.stdout, highlight=False, markup=False, width=_WIDER_THAN_ANY_TABLE)
+    console = wide_console()
     bars = Bars(console.encoding)
     rows = [
         _cells(node, resource, found, bars, first=number == 0)
@@ -32,14 +27,11 @@ def draw(risks: Risks, *, everything: bool) -> None:
     ]
     # Some are known of no node, as percentiles often are.
     told = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows)]
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for place in told:
-        heading = _COLUMNS[place]
-        table.add_column(heading, no_wrap=True, justify="right" if heading in _NUMBERS else "left")
+    drawn = table((_COLUMNS[place] for place in told), right=_NUMBERS)
     for row in rows:
-        table.add_row(*(row[place] for place in told))
+        drawn.add_row(*(row[place] for place in told))
     click.echo()
-    console.print(table)
+    console.print(drawn)
     if len(shown) < len(risks.nodes):
         click.echo(f"and {len(risks.nodes) - len(shown)} more: --all shows them")
     click.echo()

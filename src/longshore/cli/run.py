@@ -1,13 +1,12 @@
 """`longshore run`: schedule the pods of a real cluster."""
 
-import asyncio
-import signal
 import time
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 import click
 
+from longshore.cli import options
 from longshore.cli.planner_flags import planner_options
 
 if TYPE_CHECKING:
@@ -21,22 +20,14 @@ if TYPE_CHECKING:
 @click.option(
     "--scheduler-name", help="Schedule pods that ask for this name.  [default: longshore, or the file's]"
 )
-@click.option(
-    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
-)
-@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@options.kubeconfig
+@options.context
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=None,
     help="Take the lease, named like the scheduler or as the file says, before scheduling.  [default: yes]",
 )
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    metavar="FILE.py",
-    help="Take plugins from this file and enable them; may be given several times.",
-)
+@options.plugins
 @click.option(
     "--tie-break",
     type=click.Choice(["random", "first", "heap"]),
@@ -96,6 +87,7 @@ def command(
     from longshore.cli import logs
     from longshore.cli.planner_flags import arguments_of, tls_of
     from longshore.cli.setups import set_up
+    from longshore.cli.signals import stop_event
     from longshore.engine import Engine
     from longshore.errors import UserError
     from longshore.kube.config import Connection, load
@@ -111,8 +103,7 @@ def command(
 
     if scheduler_name == "":
         raise UserError("the scheduler name is empty: give the name that pods have in spec.schedulerName")
-    if (tls_cert_file is None) != (tls_private_key_file is None):
-        raise UserError("--tls-cert-file and --tls-private-key-file go together: give both, or none")
+    options.require_both(tls_cert_file=tls_cert_file, tls_private_key_file=tls_private_key_file)
     logs.configure(verbose=verbose)
     planner_args = arguments_of(planner_fallback, planner_namespaces, planner_addresses)
     if planner_args and config is not None:
@@ -158,15 +149,11 @@ def command(
         )
 
     async def run() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
         await schedule(
             connect,
             engine,
             configuration,
-            stop=stop,
+            stop=stop_event(),
             attend=attend,
             planners=planners,
             measurements=settings_for(configuration, setup.plugins),

@@ -1,9 +1,7 @@
 """`longshore static`: bind pods to the nodes that are labeled for them, and to no other."""
 
-import asyncio
 import math
 import os
-import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -207,14 +205,12 @@ def _connection(kubeconfig: str | None, base_path: str | None) -> "Connection":
 def _run(scheduler: "StaticScheduler", *, daemon: bool, delay: float) -> None:
     import uvloop
 
+    from longshore.cli.signals import stop_event
+
     async def run() -> None:
         if not daemon:
             await scheduler.once()
             return
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        await scheduler.for_ever(stop, delay=delay)
+        await scheduler.for_ever(stop_event(), delay=delay)
 
     uvloop.run(run())

@@ -63,12 +63,13 @@ def command(
 
     import msgspec
 
+    from longshore.cli.printing import print_json
     from longshore.cli.trigger_text import Report, draw
 
     if name is None:
         found = asyncio.run(_look(kubeconfig, context, namespace, all_namespaces=all_namespaces))
         if output == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode({"triggers": found}), indent=2))
+            print_json({"triggers": found})
         else:
             draw(found, namespaces=all_namespaces)
         return
@@ -79,8 +80,7 @@ def command(
             _trigger(kubeconfig, context, where, name, state or "Schedule", seconds, report)
         )
     if output == "json":
-        content = {**msgspec.to_builtins(done), "changed": done.changed, "pods": pods}
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2))
+        print_json({**msgspec.to_builtins(done), "changed": done.changed, "pods": pods})
 
 
 def _misfit(
@@ -113,12 +113,9 @@ async def _look(
     kubeconfig: str | None, context: str | None, namespace: str | None, *, all_namespaces: bool
 ) -> "tuple[Trigger, ...]":
     from longshore.ask.triggers import list_triggers
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    async with Client(connection) as client:
-        where = "" if all_namespaces else namespace or connection.namespace
+    async with connected(kubeconfig, context, "" if all_namespaces else namespace or None) as (client, where):
         return await list_triggers(client, namespace=where)
 
 
@@ -133,12 +130,10 @@ async def _trigger(
 ) -> "tuple[Triggered, Progress | None]":
     """`seconds` to watch the set for, if at all."""
     from longshore.ask.triggers import set_state, watch
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    async with Client(connection) as client:
-        done = await set_state(client, namespace=namespace or connection.namespace, name=name, state=state)
+    async with connected(kubeconfig, context, namespace) as (client, where):
+        done = await set_state(client, namespace=where, name=name, state=state)
         report.triggered(done)
         if seconds is None:
             return done, None

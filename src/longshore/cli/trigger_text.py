@@ -9,12 +9,10 @@ from typing import Self
 import click
 from rich.console import Console
 from rich.status import Status
-from rich.table import Table
 
 from longshore.api.duration import format_duration
 from longshore.ask.triggers import Progress, Trigger, Triggered
-
-_WIDER_THAN_ANY_TABLE = 100_000
+from longshore.cli.printing import table, warn, wide_console
 
 
 class Report:
@@ -36,8 +34,7 @@ class Report:
     def triggered(self, done: Triggered) -> None:
         if self._quiet:
             return
-        for warning in done.warnings:
-            click.echo(f"warning: {done.namespace}/{done.name}: {warning}", err=True)
+        warn(done.warnings, about=f"{done.namespace}/{done.name}")
         click.echo(done_line(done))
 
     def progress(self, progress: Progress) -> None:
@@ -73,10 +70,8 @@ def draw(triggers: Sequence[Trigger], *, namespaces: bool) -> None:
     if not triggers:
         click.echo("there are no triggers here")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     headings = ("trigger", "set", "state", "held", "bound", "fires at", "notes")
-    for heading in ("namespace", *headings) if namespaces else headings:
-        table.add_column(heading, no_wrap=True, justify="right" if heading in ("held", "bound") else "left")
+    shown = table(("namespace", *headings) if namespaces else headings, right=("held", "bound"))
     now = datetime.now(UTC)
     for each in triggers:
         cells = (
@@ -88,8 +83,8 @@ def draw(triggers: Sequence[Trigger], *, namespaces: bool) -> None:
             fires_at(each.fire_at, now),
             "; ".join(each.notes),
         )
-        table.add_row(*((each.namespace, *cells) if namespaces else cells))
-    Console(file=sys.stdout, highlight=False, markup=False, width=_WIDER_THAN_ANY_TABLE).print(table)
+        shown.add_row(*((each.namespace, *cells) if namespaces else cells))
+    wide_console().print(shown)
 
 
 def fires_at(text: str | None, now: datetime) -> str:

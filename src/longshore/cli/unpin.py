@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     help="The scheduler's name.  "
     "[default: the pod's own if that is not default-scheduler, else $SCHED_NAME, else rfcustom]",
 )
-@click.option(
-    "--kubeconfig", type=click.Path(), help="File to connect with, instead of $KUBECONFIG and the like."
-)
-@click.option("--context", help="Context of the kubeconfig, instead of the current one.")
+@options.kubeconfig
+@options.context
 @options.output
 def command(
     *,
@@ -41,27 +39,23 @@ def command(
     POD is its name, or namespace/name. The pod stays where it runs. Labels of the older form, without the
     namespace, are taken away as well, and this is told: they were for pods of other namespaces too.
     """
-    import msgspec
-
     from longshore.ask.pin_plan import How
     from longshore.cli.pin import kubectl
     from longshore.cli.pin_text import unpinned_lines
+    from longshore.cli.printing import print_json, warn
     from longshore.pin.labels import DEFAULT_SCHEDULER
 
-    before, _, pod_name = pod.rpartition("/")
-    if before and namespace and before != namespace:
-        raise click.UsageError(f"{pod} and -n {namespace} name two namespaces", click.get_current_context())
+    namespace, pod = options.split(pod, namespace)
     how = How(
         scheduler=name,
         fallback=os.environ.get("SCHED_NAME") or DEFAULT_SCHEDULER,
         kubectl=kubectl(kubeconfig, context),
     )
-    done = asyncio.run(_unpin(kubeconfig, context, before or namespace, pod_name, how))
+    done = asyncio.run(_unpin(kubeconfig, context, namespace, pod, how))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(done), indent=2))
+        print_json(done)
         return
-    for warning in done.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    warn(done.warnings)
     click.echo("\n".join(unpinned_lines(done)))
 
 
@@ -69,9 +63,7 @@ async def _unpin(
     kubeconfig: str | None, context: str | None, namespace: str | None, pod: str, how: "How"
 ) -> "Unpinned":
     from longshore.ask.pin_writes import unpin
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    async with Client(connection) as client:
-        return await unpin(client, namespace=namespace or connection.namespace, pod=pod, how=how)
+    async with connected(kubeconfig, context, namespace) as (client, where):
+        return await unpin(client, namespace=where, pod=pod, how=how)

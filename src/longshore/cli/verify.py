@@ -47,10 +47,11 @@ def command(
 
     import msgspec
 
+    from longshore.cli.printing import print_json
+
     verdict = asyncio.run(_verify(kubeconfig, context, namespace, all_namespaces, strict))
     if output == "json":
-        content = {"success": verdict.holds, **msgspec.to_builtins(verdict)}
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2))
+        print_json({"success": verdict.holds, **msgspec.to_builtins(verdict)})
     elif verdict.mismatches:
         keys = ("namespace", "pod", "node") if all_namespaces else ("pod", "node")
         items = [{key: getattr(each, key) for key in keys} for each in verdict.mismatches]
@@ -68,10 +69,7 @@ async def _verify(
     kubeconfig: str | None, context: str | None, namespace: str | None, everywhere: bool, strict: bool
 ) -> "Verdict":
     from longshore.ask.verification import verify
-    from longshore.kube.client import Client
-    from longshore.kube.config import load
+    from longshore.cli.connection import connected
 
-    connection = load(kubeconfig, context=context)
-    async with Client(connection) as client:
-        where = "" if everywhere else namespace or connection.namespace
+    async with connected(kubeconfig, context, "" if everywhere else namespace or None) as (client, where):
         return await verify(client, namespace=where, strict=strict)

@@ -44,7 +44,7 @@ from longshore.config.values import (
     LongshoreSettings,
     ProfileConfiguration,
 )
-from longshore.config.webhooks import Extender, ExtenderTLS, ManagedResource
+from longshore.config.webhooks import ManagedResource, Webhook, WebhookTLS
 
 __all__ = [
     "DEFAULT_PLUGINS",
@@ -56,8 +56,6 @@ __all__ = [
     "DefaultPreemptionArgs",
     "DynamicResourcesArgs",
     "EnabledPlugin",
-    "Extender",
-    "ExtenderTLS",
     "InterPodAffinityArgs",
     "InvalidConfiguration",
     "LeaderElection",
@@ -76,6 +74,8 @@ __all__ = [
     "ScoringStrategy",
     "ShapePoint",
     "VolumeBindingArgs",
+    "Webhook",
+    "WebhookTLS",
     "default_configuration",
     "load",
     "load_measurements",

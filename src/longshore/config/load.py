@@ -27,7 +27,7 @@ from longshore.config.values import (
     LongshoreSettings,
     ProfileConfiguration,
 )
-from longshore.config.webhooks import Extender, read_extenders
+from longshore.config.webhooks import Webhook, read_webhooks
 from longshore.framework.profile import TieBreak
 
 _KIND = "KubeSchedulerConfiguration"
@@ -104,7 +104,7 @@ def _configuration(fields: Fields, known: Mapping[str, PluginPoints]) -> Configu
         fields.refuse(name, "was removed from the file in v1; remove it")
     percentage = fields.integer("percentageOfNodesToScore", at_least=0, at_most=100)
     profiles = read_profiles(fields, known, percentage)
-    extenders = read_extenders(fields)
+    webhooks = read_webhooks(fields)
     initial = fields.integer("podInitialBackoffSeconds", 1, at_least=1, at_most=INT64_MAX)
     longest = fields.integer("podMaxBackoffSeconds", 10, at_least=1, at_most=INT64_MAX)
     if longest < initial:
@@ -113,8 +113,8 @@ def _configuration(fields: Fields, known: Mapping[str, PluginPoints]) -> Configu
     election = fields.nested("leaderElection", _leader_election)
     _warn_of_shared_lease(fields, election, profiles)
     return Configuration(
-        profiles=_without_ignored(fields, profiles, extenders),
-        extenders=extenders,
+        profiles=_without_ignored(fields, profiles, webhooks),
+        webhooks=webhooks,
         leader_election=election,
         client_connection=fields.nested("clientConnection", _client_connection),
         pod_initial_backoff_seconds=initial,
@@ -193,13 +193,13 @@ def _warn_of_shared_lease(
 
 
 def _without_ignored(
-    fields: Fields, profiles: tuple[ProfileConfiguration, ...], extenders: tuple[Extender, ...]
+    fields: Fields, profiles: tuple[ProfileConfiguration, ...], webhooks: tuple[Webhook, ...]
 ) -> tuple[ProfileConfiguration, ...]:
     """NodeResourcesFit ignores what extenders look after alone, and then no longer what its own list says."""
     ignored = tuple(
         resource.name
-        for extender in extenders
-        for resource in extender.managed_resources
+        for webhook in webhooks
+        for resource in webhook.managed_resources
         if resource.ignored_by_scheduler
     )
     if not ignored:

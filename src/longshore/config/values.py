@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from longshore.config.arguments import PluginArgs
 from longshore.config.base import Settings
 from longshore.config.measurements import MeasurementSettings
-from longshore.config.webhooks import Extender
+from longshore.config.webhooks import Webhook
 from longshore.framework.profile import TieBreak
 
 
@@ -64,10 +64,10 @@ class LongshoreSettings(Settings):
 
 
 class Configuration(Settings):
-    """A KubeSchedulerConfiguration. `extenders` are in the order in which they are called."""
+    """A KubeSchedulerConfiguration. `webhooks`, from `extenders:`, are in the order of the calls."""
 
     profiles: tuple[ProfileConfiguration, ...]
-    extenders: tuple[Extender, ...] = ()
+    webhooks: tuple[Webhook, ...] = ()
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     pod_initial_backoff_seconds: int = 1

@@ -1,4 +1,4 @@
-"""HTTP extenders: where they are, what they are asked, and for which pods."""
+"""Webhooks: the HTTP extenders that the scheduler calls, from `extenders:` in the file."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ class ManagedResource(Settings):
     ignored_by_scheduler: bool = False
 
 
-class ExtenderTLS(Settings):
+class WebhookTLS(Settings):
     """Data goes before the file of the same name."""
 
     insecure: bool = False
@@ -30,7 +30,7 @@ class ExtenderTLS(Settings):
     ca_data: bytes = b""
 
 
-class Extender(Settings):
+class Webhook(Settings):
     """A verb that is empty is not called. With managed resources, only pods that request one are sent.
 
     As kube-scheduler does, `enable_https` without a certificate authority means that certificates are not
@@ -44,7 +44,7 @@ class Extender(Settings):
     bind_verb: str = ""
     weight: int = 0
     enable_https: bool = False
-    tls_config: ExtenderTLS | None = None
+    tls_config: WebhookTLS | None = None
     # Seconds that one call may take.
     http_timeout: float = _TIMEOUT
     node_cache_capable: bool = False
@@ -53,18 +53,18 @@ class Extender(Settings):
     ignorable: bool = False
 
 
-def read_extenders(fields: Fields) -> tuple[Extender, ...]:
+def read_webhooks(fields: Fields) -> tuple[Webhook, ...]:
     """In the order of the calls: those that may fail come last."""
     managed: set[str] = set()
-    extenders = fields.each("extenders", lambda extender: _extender(extender, managed))
-    binders = [number for number, extender in enumerate(extenders) if extender.bind_verb]
+    webhooks = fields.each("extenders", lambda webhook: _webhook(webhook, managed))
+    binders = [number for number, webhook in enumerate(webhooks) if webhook.bind_verb]
     if len(binders) > 1:
         places = " and ".join(f"extenders[{number}]" for number in binders)
         fields.problem("extenders", f"only one extender may have a bindVerb, found {places}")
-    return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
+    return tuple(sorted(webhooks, key=lambda webhook: webhook.ignorable))
 
 
-def _extender(fields: Fields, managed: set[str]) -> Extender:
+def _webhook(fields: Fields, managed: set[str]) -> Webhook:
     prefix = fields.needed_text("urlPrefix", "the address of the extender, http://… or https://…")
     if prefix and not prefix.startswith(("http://", "https://")):
         fields.problem("urlPrefix", f"must begin with http:// or https://, found {quoted(prefix)}")
@@ -74,7 +74,7 @@ def _extender(fields: Fields, managed: set[str]) -> Extender:
     timeout = fields.duration("httpTimeout", _TIMEOUT)
     if timeout < 0:
         fields.problem("httpTimeout", "must not be negative; leave it out for 5s")
-    return Extender(
+    return Webhook(
         url_prefix=prefix,
         filter_verb=fields.text("filterVerb"),
         preempt_verb=fields.text("preemptVerb"),
@@ -90,8 +90,8 @@ def _extender(fields: Fields, managed: set[str]) -> Extender:
     )
 
 
-def _tls(fields: Fields) -> ExtenderTLS:
-    tls = ExtenderTLS(
+def _tls(fields: Fields) -> WebhookTLS:
+    tls = WebhookTLS(
         insecure=fields.flag("insecure"),
         server_name=fields.text("serverName"),
         cert_file=fields.text("certFile"),

@@ -21,7 +21,7 @@ from longshore.engine.cycle.errands import Errands
 from longshore.engine.cycle.reporting import report_failed, warning
 from longshore.engine.cycle.scheduling_cycle import Cycles, Ending, Fate
 from longshore.engine.cycle.underway import Flight, Underway
-from longshore.engine.cycle.webhooks import Extenders
+from longshore.engine.cycle.webhooks import Webhooks
 from longshore.engine.decision.chooser import Chooser, Turn
 from longshore.engine.decision.shapes import shape_key
 from longshore.engine.events import Done, Event, Measurements
@@ -85,18 +85,18 @@ class Engine:
         self._profiles: dict[str, Profile] = {}
         self._cycles: dict[str, Cycles] = {}
         turn = Turn()
-        extended = any(each.filter_verb or each.prioritize_verb for each in configuration.extenders)
+        extended = any(each.filter_verb or each.prioritize_verb for each in configuration.webhooks)
         for settings in configuration.profiles:
             handle = EngineHandle(self)
             profile = make_profile(configuration, settings, registry, handle)
             chooser = handle.chooser = Chooser(profile, self._cluster, turn, extended=extended)
             self._handles[profile.scheduler_name] = handle
             self._profiles[profile.scheduler_name] = profile
-            extenders = None
-            if configuration.extenders:
-                extenders = Extenders(configuration.extenders, chooser, self._cluster)
+            webhooks = None
+            if configuration.webhooks:
+                webhooks = Webhooks(configuration.webhooks, chooser, self._cluster)
             self._cycles[profile.scheduler_name] = Cycles(
-                chooser, self._cluster, self.records, self.tell, extenders
+                chooser, self._cluster, self.records, self.tell, webhooks
             )
         self._queue = Queue(
             Profiles(self._profiles, self._tell_failure),

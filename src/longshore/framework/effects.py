@@ -169,13 +169,13 @@ class Run(msgspec.Struct, frozen=True):
     awaitable: Awaitable[Any]
 
 
-class CallExtender(msgspec.Struct, frozen=True):
-    """POST the body, as JSON, to an HTTP extender. Answered with `Answered` or Failed.
+class CallWebhook(msgspec.Struct, frozen=True):
+    """POST the body, as JSON, to a webhook (an HTTP extender). Answered with `Answered` or Failed.
 
-    `extender` is its place among those of the configuration.
+    `webhook` is its place in the configuration's list of extenders.
     """
 
-    extender: int
+    webhook: int
     verb: str
     body: bytes
 
@@ -205,7 +205,7 @@ class RecordEvent(msgspec.Struct, frozen=True, gc=False):
 
 # Performed by the driver.
 Operation = (
-    Bind | Evict | PatchObject | CreateObject | DeleteObject | GetObject | Run | CallExtender | CallPlanner
+    Bind | Evict | PatchObject | CreateObject | DeleteObject | GetObject | Run | CallWebhook | CallPlanner
 )
 # Answered exactly once: operations by the driver, the rest by the engine itself.
 Ask = Operation | Until | Pause | Together

@@ -1,5 +1,6 @@
 """How long to wait before the next try: longer each time, never in step with other clients."""
 
+import asyncio
 import random
 
 
@@ -20,3 +21,12 @@ class Backoff:
 
     def reset(self) -> None:
         self._next = self._first
+
+
+async def sleep_unless(stop: asyncio.Event, seconds: float) -> None:
+    """Sleep, or return at once when `stop` is set."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        pass

@@ -27,7 +27,7 @@ from longshore.live.clock import follow
 from longshore.live.custom_resources import CustomMirror
 from longshore.live.effects import Performer
 from longshore.live.planner_calls import PlannerCalls
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 from longshore.live.writes import Write
 from longshore.measure.providers import Measuring, make_provider
 
@@ -50,7 +50,7 @@ class Driver:
         client: Client,
         writer: Writer,
         recorder: EventRecorder,
-        extenders: ExtenderCalls | None = None,
+        webhooks: WebhookCalls | None = None,
         *,
         on_event: Callable[[Event, float], None] = lambda _event, _now: None,
         on_write: Callable[[Write, Outcome], None] | None = None,
@@ -79,7 +79,7 @@ class Driver:
         self._performer = Performer(
             writer,
             recorder,
-            extenders or ExtenderCalls(()),
+            webhooks or WebhookCalls(()),
             on_done=self._put,
             on_room=self._wake.set,
             on_write=on_write,
@@ -87,7 +87,7 @@ class Driver:
             unable=unable,
             planners=planners,
         )
-        pods = ANNOTATED_PODS if extenders else PODS
+        pods = ANNOTATED_PODS if webhooks else PODS
         self._pods = self._mirror(client, pods, field_selector=NOT_ENDED)
         self._reflectors = [self._pods, *(self._mirror(client, each) for each in others)]
         self._known = asyncio.Event()

@@ -11,15 +11,15 @@ from longshore.engine import Bind, Instruction, RecordEvent, Request, Run
 from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
 from longshore.errors import UserError
 from longshore.framework.effects import (
-    CallExtender,
     CallPlanner,
+    CallWebhook,
     Effect,
     GetObject,
 )
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
 from longshore.live.planner_calls import PlannerCalls, PlannerFailed
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 from longshore.live.writes import Write, read, write
 
 log = structlog.get_logger()
@@ -42,7 +42,7 @@ class Performer:
         self,
         writer: Writer,
         recorder: EventRecorder,
-        extenders: ExtenderCalls,
+        webhooks: WebhookCalls,
         *,
         on_done: Callable[[Done], None],
         on_room: Callable[[], None] = lambda: None,
@@ -54,7 +54,7 @@ class Performer:
         self.bound = 0
         self._writer = writer
         self._recorder = recorder
-        self._extenders = extenders
+        self._webhooks = webhooks
         self._planners = planners or PlannerCalls()
         self._on_done = on_done
         # Called when there is room again after there was none.
@@ -94,7 +94,7 @@ class Performer:
             self._recorder.record(_happening(effect))
         elif isinstance(effect, Run):
             self._begin(self._runs, request, self._run(effect))
-        elif isinstance(effect, CallExtender):
+        elif isinstance(effect, CallWebhook):
             self._begin(self._writes, request, self._call(effect))
         elif isinstance(effect, CallPlanner):
             self._begin(self._runs, request, self._ask(effect))
@@ -156,8 +156,8 @@ class Performer:
         except (Exception, SystemExit) as error:  # whatever a plugin does, only this attempt fails
             return Failed(repr(error))
 
-    async def _call(self, effect: CallExtender) -> Outcome:
-        return await self._extenders.call(effect) if self._may_write() else _NOT_LEADING
+    async def _call(self, effect: CallWebhook) -> Outcome:
+        return await self._webhooks.call(effect) if self._may_write() else _NOT_LEADING
 
     async def _ask(self, effect: CallPlanner) -> Outcome:
         if not self._may_write():

@@ -23,7 +23,7 @@ from longshore.kube.writer import Writer
 from longshore.live.clock import follow
 from longshore.live.custom_resources import CustomMirror
 from longshore.live.effects import Performer
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 from longshore.measure.providers import Measuring, make_provider
 
 log = structlog.get_logger()
@@ -50,7 +50,7 @@ class ExtenderHost:
         self._engine = engine
         self._wake = asyncio.Event()
         self._on_measured = on_measured
-        self._performer = Performer(writer, recorder, ExtenderCalls(()), on_done=self._done)
+        self._performer = Performer(writer, recorder, WebhookCalls(()), on_done=self._done)
         self._reflectors = [
             self._mirror(client, NODES),
             self._mirror(client, PODS, field_selector=NOT_ENDED),

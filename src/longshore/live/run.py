@@ -31,7 +31,7 @@ from longshore.kube.writer import Writer
 from longshore.live.driver import Driver
 from longshore.live.planner_calls import PlannerCalls
 from longshore.live.vitals import Vitals
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 
 log = structlog.get_logger()
 
@@ -56,12 +56,12 @@ async def schedule(
     are followed besides pods and what the controllers ask for; `rights` is the manifest with what we may do.
     `measurements` are of the nodes' load, for plugins that decide by it.
     """
-    extenders = ExtenderCalls(configuration.extenders)
+    webhooks = WebhookCalls(configuration.webhooks)
     connection = connect()
     async with (
         Client(connection) as client,
         Pool(connection, size=_BINDS_AT_ONCE + MOST_AT_ONCE) as pool,
-        extenders,
+        webhooks,
     ):
         await greet(client, rights=rights)
         writer = Writer(pool, concurrency=_BINDS_AT_ONCE)
@@ -74,7 +74,7 @@ async def schedule(
                 controller=engine.scheduler_name,
                 others_busy=lambda: writer.under_way > 0,
             ),
-            extenders,
+            webhooks,
             planners=planners,
             measurements=measurements,
             others=kinds,

@@ -18,6 +18,7 @@ from longshore.engine.events import Done, Outcome
 from longshore.errors import UserError
 from longshore.kube import resources
 from longshore.kube.backlog import MOST_AT_ONCE
+from longshore.kube.backoff import sleep_unless
 from longshore.kube.client import Client
 from longshore.kube.codec import Undecodable
 from longshore.kube.config import Connection
@@ -32,7 +33,7 @@ from longshore.live.driver import Driver
 from longshore.live.effects import Performer
 from longshore.live.polling import Passes
 from longshore.live.rights import Rights, rights_of
-from longshore.live.webhook_calls import ExtenderCalls
+from longshore.live.webhook_calls import WebhookCalls
 from longshore.live.writes import Write
 
 log = structlog.get_logger()
@@ -96,7 +97,7 @@ class StaticScheduler:
                 except UserError as error:
                     # Told in one line; the next pass may find the server well again.
                     log.error("the pass came to nothing", reason=str(error))  # noqa: TRY400
-                await _rest(stop, max(delay, _SHORTEST_DELAY))
+                await sleep_unless(stop, max(delay, _SHORTEST_DELAY))
 
     @asynccontextmanager
     async def _parts(self) -> AsyncIterator["_Parts"]:
@@ -146,7 +147,7 @@ class _Parts:
             return Performer(
                 self._writer,
                 self._recorder(engine),
-                ExtenderCalls(()),
+                WebhookCalls(()),
                 on_done=on_done,
                 on_room=on_room,
                 on_write=self._on_write,
@@ -208,11 +209,3 @@ async def _looked_at(client: Client) -> Rights:
         if not allowed:
             log.warning(lack)
     return rights
-
-
-async def _rest(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        pass

@@ -1,4 +1,4 @@
-"""Calls of HTTP extenders, as kube-scheduler makes them: POST, JSON, one try, a limit of time."""
+"""Calls of webhooks (HTTP extenders), as kube-scheduler makes them: POST, JSON, one try, a time limit."""
 
 import ssl
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import Self
 
 import aiohttp
 
-from longshore.config import Extender, ExtenderTLS
+from longshore.config import Webhook, WebhookTLS
 from longshore.engine.events import Answered, Failed
 from longshore.errors import UserError
-from longshore.framework.effects import CallExtender
+from longshore.framework.effects import CallWebhook
 from longshore.kube.client import USER_AGENT
 from longshore.kube.tls import Unusable, identify, trust
 
@@ -19,23 +19,23 @@ from longshore.kube.tls import Unusable, identify, trust
 _MAX_ANSWER = 256 * 2**20
 
 
-class ExtenderCalls:
-    """One session for each extender of a configuration, in their order."""
+class WebhookCalls:
+    """One session for each webhook of a configuration, in their order."""
 
-    def __init__(self, extenders: Sequence[Extender]) -> None:
-        self._extenders = extenders
-        self._contexts = [_context(extender) for extender in extenders]
+    def __init__(self, webhooks: Sequence[Webhook]) -> None:
+        self._webhooks = webhooks
+        self._contexts = [_context(webhook) for webhook in webhooks]
         self._sessions: list[aiohttp.ClientSession] = []
 
     def __bool__(self) -> bool:
-        return bool(self._extenders)
+        return bool(self._webhooks)
 
     async def __aenter__(self) -> Self:
-        for extender, context in zip(self._extenders, self._contexts, strict=True):
+        for webhook, context in zip(self._webhooks, self._contexts, strict=True):
             self._sessions.append(
                 aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(ssl=context),
-                    timeout=aiohttp.ClientTimeout(total=extender.http_timeout),
+                    timeout=aiohttp.ClientTimeout(total=webhook.http_timeout),
                     headers={"User-Agent": USER_AGENT, "Content-Type": "application/json"},
                 )
             )
@@ -48,11 +48,11 @@ class ExtenderCalls:
             await session.close()
         self._sessions.clear()
 
-    async def call(self, effect: CallExtender) -> Answered | Failed:
-        extender = self._extenders[effect.extender]
-        url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
-        name = extender.tls_config.server_name if extender.tls_config else ""
-        session = self._sessions[effect.extender]
+    async def call(self, effect: CallWebhook) -> Answered | Failed:
+        webhook = self._webhooks[effect.webhook]
+        url = f"{webhook.url_prefix.rstrip('/')}/{effect.verb}"
+        name = webhook.tls_config.server_name if webhook.tls_config else ""
+        session = self._sessions[effect.webhook]
         try:
             async with session.post(url, data=effect.body, server_hostname=name or None) as response:
                 if response.status != 200:
@@ -64,24 +64,24 @@ class ExtenderCalls:
                         return Failed(f'Post "{url}": the answer is longer than {_MAX_ANSWER >> 20} MiB')
                 return Answered(bytes(body))
         except TimeoutError:
-            return Failed(f'Post "{url}": no answer within {extender.http_timeout:g}s')
+            return Failed(f'Post "{url}": no answer within {webhook.http_timeout:g}s')
         except (aiohttp.ClientError, OSError) as error:
             return Failed(f'Post "{url}": {error or type(error).__name__}')
 
 
-def _context(extender: Extender) -> ssl.SSLContext:
-    tls = extender.tls_config or ExtenderTLS()
+def _context(webhook: Webhook) -> ssl.SSLContext:
+    tls = webhook.tls_config or WebhookTLS()
     try:
         authority = tls.ca_data or _content(tls.ca_file)
-        unverified = tls.insecure or (extender.enable_https and not authority)
+        unverified = tls.insecure or (webhook.enable_https and not authority)
         context = trust(authority or None, verify=not unverified)
         if certificate := tls.cert_data or _content(tls.cert_file):
             identify(context, certificate=certificate, key=tls.key_data or _content(tls.key_file))
     except Unusable as error:
-        raise UserError(f"extender {extender.url_prefix}: a certificate {error}") from error
+        raise UserError(f"extender {webhook.url_prefix}: a certificate {error}") from error
     except OSError as error:
         raise UserError(
-            f"extender {extender.url_prefix}: cannot read {error.filename}: {error.strerror}"
+            f"extender {webhook.url_prefix}: cannot read {error.filename}: {error.strerror}"
         ) from error
     return context
 

@@ -16,6 +16,7 @@ import structlog
 
 from longshore.api import Node
 from longshore.errors import UserError
+from longshore.kube.backoff import sleep_unless
 from longshore.kube.caller import list_objects, patch
 from longshore.kube.client import Client
 from longshore.kube.kinds import NOT_ENDED
@@ -128,7 +129,7 @@ class Annotator:
                 _tell(done)
                 on_pass(done)
             pause = interval * random.uniform(1 - _JITTER, 1) - (time.monotonic() - began)
-            await _rest(stop, max(pause, 0.0))
+            await sleep_unless(stop, max(pause, 0.0))
 
     async def _unless_stopped(self, stop: asyncio.Event) -> Pass | None:
         """The pass, or None if it came to nothing: that is told, and the next one may do better."""
@@ -199,11 +200,3 @@ def _tell(done: Pass) -> None:
         failed=len(done.failed),
         seconds=round(done.seconds, 2),
     )
-
-
-async def _rest(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        pass

@@ -21,7 +21,7 @@ from longshore.engine.cycle.evictions import evict
 from longshore.engine.cycle.post_filter import way_out
 from longshore.engine.cycle.reporting import report_bound, report_failed
 from longshore.engine.cycle.waiting import BindingBegins, BindThrough, Consult, MayGiveWay, WaitOnPermit
-from longshore.engine.cycle.webhooks import Extenders
+from longshore.engine.cycle.webhooks import Webhooks
 from longshore.engine.decision.chooser import Chooser, Placement, Unplaced
 from longshore.engine.plugin_failure import PLUGIN_ERRORS
 from longshore.engine.profiles import UNREADABLE, WITHOUT_NODES
@@ -90,14 +90,14 @@ class Cycles:
         cluster: ClusterState,
         records: Records,
         tell: Callable[[Tell], None],
-        extenders: Extenders | None = None,
+        webhooks: Webhooks | None = None,
     ) -> None:
         self._tell = tell
         self._chooser = chooser
         self._records = records
         self._profile = chooser.profile
         self._cluster = cluster
-        self._extenders = extenders
+        self._webhooks = webhooks
         self.observer: Observer = Unobserved()
         self._binds_itself = bool(self._profile.binds) and isinstance(self._profile.binds[0], DefaultBinder)
 
@@ -108,10 +108,10 @@ class Cycles:
             self._records.failed(entry.pod, self._profile, pod.problem)
             report_failed(self._tell, entry.pod, Status.error(pod.problem))
             return Fate(Ending.SET_ASIDE, frozenset({UNREADABLE}), result="error")
-        if self._extenders is None:
+        if self._webhooks is None:
             decision = self._chooser.decide(pod, key)
         else:
-            decision = yield from self._extenders.decide(pod, key)
+            decision = yield from self._webhooks.decide(pod, key)
         if isinstance(decision, Placement):
             self.observer.decided(entry, decision)
             self._records.placed(entry.pod, decision)
@@ -129,8 +129,8 @@ class Cycles:
     def _look_further(self, entry: Entry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
         diagnosis = unplaced.diagnosis
         result = way_out(self._profile.post_filters, unplaced, pod, asked=self.observer.post_filtered)
-        if self._extenders is not None and result.candidates:
-            result = yield from self._extenders.preempt(pod, result)
+        if self._webhooks is not None and result.candidates:
+            result = yield from self._webhooks.preempt(pod, result)
         self.observer.decided(entry, unplaced)
         message = diagnosis.message
         if result.status is not None and result.status.message:
@@ -240,8 +240,8 @@ class Cycles:
         node, state = placement.node, placement.attempt.state
         outcome: Outcome | None = None
         who = ""
-        if self._extenders is not None:
-            outcome = yield from self._extenders.bind(pod.pod, node)
+        if self._webhooks is not None:
+            outcome = yield from self._webhooks.bind(pod.pod, node)
         if outcome is None and self._binds_itself:
             who = _DEFAULT_BINDER
             outcome = yield Bind.of(pod.pod, node)

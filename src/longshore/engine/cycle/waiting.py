@@ -8,7 +8,7 @@ import msgspec
 
 from longshore.api import Pod, format_duration
 from longshore.framework import Code, Status
-from longshore.framework.effects import CallExtender
+from longshore.framework.effects import CallWebhook
 
 
 class WaitOnPermit(msgspec.Struct, frozen=True):
@@ -36,14 +36,14 @@ class Consult(msgspec.Struct, frozen=True):
     So until the answers are there no other pod is tried, and the cluster stays as it was looked at.
     """
 
-    calls: tuple[CallExtender, ...]
+    calls: tuple[CallWebhook, ...]
 
 
 class BindThrough(msgspec.Struct, frozen=True):
     """Have an extender bind the pod to the node."""
 
     node: str
-    call: CallExtender
+    call: CallWebhook
 
 
 @dataclass(slots=True)

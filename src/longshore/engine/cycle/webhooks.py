@@ -13,7 +13,7 @@ import numpy as np
 from longshore.api import Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.cluster.arrays import Bools, Ints
-from longshore.config import Extender
+from longshore.config import Webhook
 from longshore.engine.cycle import webhook_wire as wire
 from longshore.engine.cycle.waiting import BindThrough, Consult
 from longshore.engine.cycle.webhook_wire import NoAnswer
@@ -22,28 +22,28 @@ from longshore.engine.decision.chooser import NO_NODES, Chooser, Placement, Unpl
 from longshore.engine.decision.diagnosis import Refusal
 from longshore.engine.plugin_failure import PluginFailure
 from longshore.framework import MAX_SCORE, PostFilterResult, Status
-from longshore.framework.effects import Answered, CallExtender, Failed, Outcome, Succeeded
+from longshore.framework.effects import Answered, CallWebhook, Failed, Outcome, Succeeded
 from longshore.framework.points import Candidate
 from longshore.plugins.defaultpreemption import best, candidate
 
 # Who refuses the nodes that extenders drop. It is no plugin, so any event may help the pod.
 NAME = "Extender"
 REASON_NO_CANDIDATE = "no candidate node for preemption"
-_MAX_EXTENDER_SCORE = 10
+_MAX_WEBHOOK_SCORE = 10
 # Far from where sums would overflow.
 _MOST = 2**52
 
 _Asking = Generator[Consult, Outcome, list[Outcome]]
 
 
-class Extenders:
+class Webhooks:
     """The extenders of a configuration, for the cycles of one profile."""
 
-    def __init__(self, settings: Sequence[Extender], chooser: Chooser, cluster: ClusterState) -> None:
+    def __init__(self, settings: Sequence[Webhook], chooser: Chooser, cluster: ClusterState) -> None:
         self._settings = settings
         self._chooser = chooser
         self._cluster = cluster
-        self._managed = [frozenset(r.name for r in extender.managed_resources) for extender in settings]
+        self._managed = [frozenset(r.name for r in webhook.managed_resources) for webhook in settings]
 
     def decide(self, pod: PodInfo, key: bytes) -> Generator[Consult, Outcome, Placement | Unplaced | Status]:
         """As `Chooser.decide`, with the extenders' say."""
@@ -87,17 +87,17 @@ class Extenders:
     ) -> Generator[Consult, Outcome, Bools]:
         """What is left of the nodes; what is dropped is added to the refusals. Raises NoAnswer."""
         pod = attempt.pod.pod
-        for number, extender in self._interested(pod):
-            if not extender.filter_verb or not left.any():
+        for number, webhook in self._interested(pod):
+            if not webhook.filter_verb or not left.any():
                 continue
             rows = self._in_order(left)
             try:
-                body = self._about_nodes(pod, rows, extender)
-                [outcome] = yield from _ask(CallExtender(number, extender.filter_verb, body))
+                body = self._about_nodes(pod, rows, webhook)
+                [outcome] = yield from _ask(CallWebhook(number, webhook.filter_verb, body))
                 answer = wire.filtered(_body(outcome))
-                kept = self._kept(rows, answer.left(by_name=extender.node_cache_capable), extender)
+                kept = self._kept(rows, answer.left(by_name=webhook.node_cache_capable), webhook)
             except NoAnswer:
-                if extender.ignorable:
+                if webhook.ignorable:
                     continue
                 raise
             if (dropped := left & ~kept).any():
@@ -105,14 +105,14 @@ class Extenders:
             left = left & kept
         return left
 
-    def _kept(self, rows: Ints, names: Sequence[str], extender: Extender) -> Bools:
+    def _kept(self, rows: Ints, names: Sequence[str], webhook: Webhook) -> Bools:
         cluster = self._cluster
         asked = {cluster.node_name(row): row for row in rows.tolist()}
         kept = np.zeros(len(cluster.known), np.bool_)
         for name in names:
             if name not in asked:
                 raise NoAnswer(
-                    f'extender "{extender.url_prefix}" claims a filtered node "{name}" '
+                    f'extender "{webhook.url_prefix}" claims a filtered node "{name}" '
                     "which is not found in the input node list"
                 )
             kept[asked[name]] = True
@@ -149,20 +149,20 @@ class Extenders:
         """By node, what the extenders add to its score. One that fails adds nothing."""
         pod = attempt.pod.pod
         rows = self._in_order(left)
-        asked = [(n, extender) for n, extender in self._interested(pod) if extender.prioritize_verb]
+        asked = [(n, webhook) for n, webhook in self._interested(pod) if webhook.prioritize_verb]
         outcomes = yield from _ask(
             *(
-                CallExtender(number, extender.prioritize_verb, self._about_nodes(pod, rows, extender))
-                for number, extender in asked
+                CallWebhook(number, webhook.prioritize_verb, self._about_nodes(pod, rows, webhook))
+                for number, webhook in asked
             )
         )
         scores: dict[str, int] = {}
-        for (_, extender), outcome in zip(asked, outcomes, strict=True):
+        for (_, webhook), outcome in zip(asked, outcomes, strict=True):
             try:
                 found = wire.priorities(_body(outcome))
             except NoAnswer:
                 continue
-            factor = extender.weight * (MAX_SCORE // _MAX_EXTENDER_SCORE)
+            factor = webhook.weight * (MAX_SCORE // _MAX_WEBHOOK_SCORE)
             for host in found:
                 scores[host.host] = scores.get(host.host, 0) + host.score * factor
         return scores
@@ -173,16 +173,16 @@ class Extenders:
         """The best of the candidates that the extenders leave; they may also change who is to go."""
         left: Sequence[Candidate] = result.candidates
         asked = False
-        for number, extender in self._interested(pod.pod):
-            if not extender.preempt_verb or not left:
+        for number, webhook in self._interested(pod.pod):
+            if not webhook.preempt_verb or not left:
                 continue
             asked = True
-            body = wire.about_victims(pod.pod, left, by_name=extender.node_cache_capable)
-            [outcome] = yield from _ask(CallExtender(number, extender.preempt_verb, body))
+            body = wire.about_victims(pod.pod, left, by_name=webhook.node_cache_capable)
+            [outcome] = yield from _ask(CallWebhook(number, webhook.preempt_verb, body))
             try:
-                left = self._candidates(wire.victims_by_node(_body(outcome)), extender)
+                left = self._candidates(wire.victims_by_node(_body(outcome)), webhook)
             except NoAnswer as error:
-                if not extender.ignorable:
+                if not webhook.ignorable:
                     return PostFilterResult(Status.error(f"preemption: {error}"))
         if not asked:
             return result
@@ -192,7 +192,7 @@ class Extenders:
         return PostFilterResult(nominated=chosen.node, victims=chosen.victims)
 
     def _candidates(
-        self, by_node: Mapping[str, wire.MetaVictims | None], extender: Extender
+        self, by_node: Mapping[str, wire.MetaVictims | None], webhook: Webhook
     ) -> list[Candidate]:
         cluster = self._cluster
         found = []
@@ -205,21 +205,21 @@ class Extenders:
             for uid in uids:
                 if uid not in there:
                     raise NoAnswer(
-                        f"extender: {extender.url_prefix} claims to preempt pod (UID: {uid}) "
+                        f"extender: {webhook.url_prefix} claims to preempt pod (UID: {uid}) "
                         f"on node: {name}, but the pod is not found on that node"
                     )
             if uids and named is not None:
                 found.append(candidate(name, [there[uid] for uid in uids], named.numpdbviolations))
-            elif not extender.ignorable:
+            elif not webhook.ignorable:
                 raise NoAnswer(f'expected at least one victim pod on node "{name}"')
         return found
 
     def bind(self, pod: Pod, node: str) -> Generator[BindThrough, Outcome, Outcome | None]:
         """How the bind by an extender ended; None if it is left to the plugins."""
-        for number, extender in self._interested(pod):
-            if not extender.bind_verb:
+        for number, webhook in self._interested(pod):
+            if not webhook.bind_verb:
                 continue
-            call = CallExtender(number, extender.bind_verb, wire.about_binding(pod, node))
+            call = CallWebhook(number, webhook.bind_verb, wire.about_binding(pod, node))
             outcome = yield BindThrough(node, call)
             if not isinstance(outcome, Answered | Failed):
                 # The watch has told already how it ended.
@@ -227,30 +227,30 @@ class Extenders:
             try:
                 wire.require_bound(_body(outcome))
             except NoAnswer as error:
-                if not extender.ignorable:
+                if not webhook.ignorable:
                     return Failed(str(error))
             else:
                 return Succeeded()
         return None
 
-    def _interested(self, pod: Pod) -> Iterator[tuple[int, Extender]]:
-        for number, extender in enumerate(self._settings):
+    def _interested(self, pod: Pod) -> Iterator[tuple[int, Webhook]]:
+        for number, webhook in enumerate(self._settings):
             managed = self._managed[number]
             if not managed or _requests(pod, managed):
-                yield number, extender
+                yield number, webhook
 
     def _in_order(self, left: Bools) -> Ints:
         order = self._cluster.tree.order
         found: Ints = order[left[order]]
         return found
 
-    def _about_nodes(self, pod: Pod, rows: Ints, extender: Extender) -> bytes:
+    def _about_nodes(self, pod: Pod, rows: Ints, webhook: Webhook) -> bytes:
         known = map(self._cluster.node, rows.tolist())
         nodes = [node for node in known if node is not None]
-        return wire.about_nodes(pod, nodes, by_name=extender.node_cache_capable)
+        return wire.about_nodes(pod, nodes, by_name=webhook.node_cache_capable)
 
 
-def _ask(*calls: CallExtender) -> _Asking:
+def _ask(*calls: CallWebhook) -> _Asking:
     if not calls:
         return []
     outcome = yield Consult(calls)

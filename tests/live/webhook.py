@@ -14,7 +14,7 @@ from typing import Any
 Said = dict[str, Any]
 
 
-class Extender:
+class Webhook:
     def __init__(self, bind: Callable[[Said], None]) -> None:
         self.heard: list[tuple[str, Said]] = []
         self._bind = bind
@@ -47,13 +47,13 @@ class Extender:
         }
 
     @contextmanager
-    def running(self) -> Iterator["Extender"]:
-        extender = self
+    def running(self) -> Iterator["Webhook"]:
+        webhook = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                body = json.dumps(extender.answer(self.path.rpartition("/")[2], said)).encode()
+                body = json.dumps(webhook.answer(self.path.rpartition("/")[2], said)).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
