@@ -102,7 +102,7 @@ def test_the_trigger_that_is_shown_means_what_is_said_of_it() -> None:
     assert (trigger.spec.all_or_nothing, trigger.spec.objective) == (True, "Pack")
     assert trigger.spec.budget_seconds == 2.0
     fields = {field.encode_name for field in msgspec.structs.fields(type(trigger.spec))}
-    described = {name for cell, _ in PAGE.rows("what") for name in re.findall(r"^`(\w+)`$", cell)}
+    described = {name for cell, *_ in PAGE.rows("what") for name in re.findall(r"^`(\w+)`$", cell)}
     assert described == fields
 
 

@@ -1,4 +1,4 @@
-"""The README is true: what it shows is what happens."""
+"""The README is true: what it shows is what happens, and its links and those of docs/ work."""
 
 import re
 import subprocess
@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import demo_picture
 
 from longshore.dev.build import build
 from longshore.sim import schedule
 from longshore.testing import node, pod
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
 
 
 def block(language: str, containing: str) -> str:
@@ -21,16 +29,48 @@ def block(language: str, containing: str) -> str:
     return str(found)
 
 
-def test_demo_prints_what_the_readme_shows() -> None:
-    printed = subprocess.run(
-        [sys.executable, "-m", "longshore", "demo"], capture_output=True, text=True, check=True
-    ).stdout
+def test_the_demo_picture_shows_what_the_demo_prints() -> None:
+    drawn = demo_picture.picture(demo_picture.demo_output())
+    assert demo_picture.FILE.read_text() == drawn, "draw it again: python -m tests.demo_picture"
 
-    def lines(text: str) -> list[str]:
-        """All but the speed, which differs from machine to machine."""
-        return [re.sub(r"[\d,]+ a second", "N a second", line.rstrip()) for line in text.strip().splitlines()]
 
-    assert lines(printed) == lines(block("text", "longshore demo"))
+def test_the_readme_stays_short() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_and_their_anchors_exist(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/performance.md"])
+def test_every_benchmark_that_is_named_is_a_make_target(name: str) -> None:
+    named = set(re.findall(r"make (bench-\w+)", (ROOT / name).read_text()))
+    assert named
+    assert named <= set(re.findall(r"^(bench-\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+
+
+def test_figures_in_the_readme_are_those_of_the_performance_page() -> None:
+    """A row of the README is the beginning of a row there."""
+    rows = re.findall(r"^\| [\d,]+, [\d,]+, .*$", README, flags=re.MULTILINE)
+    assert rows
+    performance = (ROOT / "docs" / "performance.md").read_text()
+    assert [row for row in rows if f"\n{row}" not in performance] == []
 
 
 def test_the_plugin_shown_first_does_what_it_says() -> None:
