@@ -7,6 +7,7 @@ import pytest
 
 from longshore.api import Node, Pod, Volume
 from longshore.dev import ControlPlane
+from longshore.framework.reads import Reads, kept_of
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.client import Client
 from longshore.kube.codec import Bookmark, Broken, JsonCodec, Undecodable
@@ -326,7 +327,8 @@ def test_annotations_of_pods_are_kept_only_if_asked_for() -> None:
     note = pb.StringEntry(key="example.com/note", value="one").SerializeToString()
     raw = pb.Pod(metadata=pb.ObjectMeta(name="a", annotations=[note])).SerializeToString()
     assert decode_pod(raw).metadata.annotations == {}
-    assert decode_pod(raw, annotated=True).metadata.annotations == {"example.com/note": "one"}
+    kept = kept_of(Reads(pod_annotations=("example.com/note",)))
+    assert decode_pod(raw, kept).metadata.annotations == {"example.com/note": "one"}
 
 
 def test_volumes_of_no_interest_to_scheduling_are_dropped() -> None:

@@ -29,8 +29,7 @@ class ObjectMeta(ApiStruct):
     resource_version: str = ""
     labels: dict[str, str] = {}
     deletion_timestamp: str | None = None
-    # Pods that arrive as protobuf have theirs only if extenders are to get them: no plugin reads them, and
-    # memory counts at 100,000 pods.
+    # Pods that a scheduler watches have only those that its plugins declare to read (see `api.kept`).
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None
