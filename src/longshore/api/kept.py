@@ -94,6 +94,8 @@ class KeptAnnotations(dict[str, str]):
     values = _checked(dict, "values")
     items = _checked(dict, "items")
     copy = _checked(dict, "copy")
+    __or__ = _checked(dict, "__or__")
+    __ror__ = _checked(dict, "__ror__")
 
 
 class KeptConditions(tuple[Any, ...]):
@@ -110,6 +112,7 @@ class KeptConditions(tuple[Any, ...]):
     __len__ = _checked(tuple, "__len__")
     __getitem__ = _checked(tuple, "__getitem__")
     __contains__ = _checked(tuple, "__contains__")
+    __add__ = _checked(tuple, "__add__")
 
 
 def kept_conditions(conditions: tuple[Any, ...]) -> Iterator[Any]:
