@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Check that the pods of a namespace run where their plans say: examples/planner_verify.py -n NAMESPACE
 
-It uses longshore if it is installed, and kubectl otherwise. The exit code is 1 if a pod runs on another node than
-planned.
+It uses longshore if it is installed, and kubectl otherwise. The exit code is 1 if a pod runs on
+another node than planned.
 """
 
 import argparse

@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def simulation(folder: str, file: str, faults: Faults | None = None) -> Simulation:
-    """A simulation with the plugin as `longshore run` loads it: by --plugin, or by --config for a YAML file."""
+    """Load the plugin as `longshore run` does: by --plugin, or by --config for a YAML file."""
     path = str(EXAMPLES / folder / file)
     setup = set_up(plugins=[path]) if file.endswith(".py") else set_up(path)
     engine = Engine(setup.configuration, plugins=setup.plugins)
