@@ -28,7 +28,7 @@ from pathlib import Path
 
 import aiohttp
 import uvloop
-from bench.realistic import pod, running_status
+from bench.realistic_pods import pod, running_status
 
 from longshore.api import Change, Pod
 from longshore.dev import ControlPlane

@@ -34,9 +34,9 @@ from typing import Any
 import msgspec
 import uvloop
 import yaml
-from bench.answers import WARM_UP, alike, ask, different, large
 from bench.contest import Contest, Side
-from bench.loads import annotate
+from bench.extender_latency import WARM_UP, alike, ask, different, large
+from bench.node_loads import annotate
 from bench.options import arguments, run, sizes
 from bench.report import report
 from bench.rounds import Turns, alternate, note

@@ -20,7 +20,7 @@ import time
 import msgspec
 import uvloop
 from bench.contest import CEILING, Contest, Side
-from bench.heldsets import Crowd, idle_share, trigger
+from bench.held_sets import Crowd, idle_share, trigger
 from bench.options import arguments, run, sizes
 from bench.report import report, table
 from bench.rounds import Turns, note, take_turns

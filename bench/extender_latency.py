@@ -42,7 +42,7 @@ def different(number: int) -> PodBuilder:
 
 
 def large(number: int) -> PodBuilder:
-    """No two ask for as much memory, and all for so many CPUs that a third of `bench.loads` has no room."""
+    """No two ask for as much memory, and all for so many CPUs that a third of `bench.node_loads` has no room."""
     return pod(f"pod-{number}").requests(cpu="14", memory=f"{100 + number}Mi")
 
 
