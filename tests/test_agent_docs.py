@@ -88,7 +88,7 @@ def test_every_agent_has_a_page() -> None:
 
 
 @pytest.mark.parametrize("agent", PAGES)
-def test_scores_of_the_example_are_those_of_the_agent(agent: str) -> None:
+def test_the_scores_of_the_example_are_those_of_the_agent(agent: str) -> None:
     page, plugins = PAGES[agent], plugins_of(agent)
     example, columns = example_of(page), headings(page)
     named = {heading: heading.strip("`") for heading in columns if heading.startswith("`")}
@@ -104,7 +104,7 @@ def test_scores_of_the_example_are_those_of_the_agent(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", [name for name, page in PAGES.items() if "| filter |" in page.text])
-def test_what_the_filter_says_in_the_example_is_what_it_says(agent: str) -> None:
+def test_the_answers_of_the_filter_in_the_example_are_those_of_the_agent(agent: str) -> None:
     page, columns = PAGES[agent], headings(PAGES[agent])
     said = ask(next(iter(plugins_of(agent).values())), example_of(page))
     for row in page.rows("node"):
@@ -113,7 +113,7 @@ def test_what_the_filter_says_in_the_example_is_what_it_says(agent: str) -> None
         assert shown["filter"] == ("; ".join(rejected.reasons) if rejected else "accepted")
 
 
-def test_adaptive_bin_packing_changes_its_mind_as_shown() -> None:
+def test_adaptive_bin_packing_changes_its_scores_as_shown() -> None:
     page = PAGES["pigeon"]
     nodes = [said["name"] for said in example_of(page)["nodes"]]
     pods = [row[0] for row in page.rows("pod")]
@@ -180,6 +180,6 @@ def arguments_of(module: Any, plugin: str) -> list[str]:
 
 
 @pytest.mark.parametrize("agent", PAGES)
-def test_links_lead_somewhere(agent: str) -> None:
+def test_links_lead_to_existing_files(agent: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)", PAGES[agent].text):
         assert (ROOT / "docs" / "agents" / target).exists(), target

@@ -153,7 +153,7 @@ def _camel(name: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
-def test_providers_are_all_that_there_are() -> None:
+def test_all_providers_are_listed() -> None:
     shown = [re.findall(r"`([\w-]+)`", row[0])[0] for row in MEASUREMENTS.rows("provider")]
     assert set(shown) == set(get_args(ProviderName))
 
@@ -164,7 +164,7 @@ def test_the_file_of_measurements_is_valid(tmp_path: Path) -> None:
     assert load_measurements(str(file)).node_from == "internalIP"
 
 
-def test_annotations_are_those_that_are_read() -> None:
+def test_the_listed_annotations_are_those_that_agents_read() -> None:
     shown = {
         name for row in PAGE.rows("annotation of a node") for name in re.findall(r"`([\w./-]+)`", row[0])
     }
@@ -197,6 +197,6 @@ def test_the_configuration_of_longshore_run_is_valid(tmp_path: Path) -> None:
     assert Engine(setup.configuration, plugins=setup.plugins).chooser("longshore")
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_to_existing_files() -> None:
     for target in re.findall(r"\]\(([^)#]+)", PAGE.text):
         assert (ROOT / "docs" / target).exists(), target

@@ -47,7 +47,7 @@ def test_wheel_runs_the_demo(installed: Path, tmp_path: Path) -> None:
     assert result["pods"]["bound"] == 20
 
 
-def test_wheel_has_what_the_control_plane_is_built_from(installed: Path, tmp_path: Path) -> None:
+def test_wheel_has_the_modules_that_the_control_plane_is_built_from(installed: Path, tmp_path: Path) -> None:
     script = (
         "from importlib.resources import files; modules = files('longshore.dev') / 'modules';"
         "print(*sorted(m.name for m in modules.iterdir() if (m / 'go.sum').is_file()))"

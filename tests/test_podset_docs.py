@@ -89,14 +89,14 @@ def test_every_flag_on_the_page_exists() -> None:
     assert named <= known
 
 
-def test_reasons_are_those_that_pods_are_given() -> None:
+def test_the_listed_reasons_are_those_of_pods() -> None:
     told = {value for name, value in vars(texts).items() if name.startswith("REASON_")} | {
         REASON_UNSCHEDULABLE
     }
     assert {reason.strip("`") for reason, _ in PAGE.rows("reason")} == told
 
 
-def test_the_trigger_that_is_shown_means_what_is_said_of_it() -> None:
+def test_the_trigger_on_the_page_is_read_as_described() -> None:
     [shown] = [block for block in PAGE.blocks("yaml") if "ScheduleTrigger" in block]
     trigger = msgspec.convert(yaml.safe_load(shown), ScheduleTrigger)
     assert (trigger.spec.all_or_nothing, trigger.spec.objective) == (True, "Pack")

@@ -59,7 +59,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/performance.md"])
-def test_every_benchmark_that_is_named_is_a_make_target(name: str) -> None:
+def test_every_benchmark_on_the_page_is_a_make_target(name: str) -> None:
     named = set(re.findall(r"make (bench-\w+)", (ROOT / name).read_text()))
     assert named
     assert named <= set(re.findall(r"^(bench-\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
@@ -73,7 +73,7 @@ def test_figures_in_the_readme_are_those_of_the_performance_page() -> None:
     assert [row for row in rows if f"\n{row}" not in performance] == []
 
 
-def test_the_plugin_shown_first_does_what_it_says() -> None:
+def test_the_first_plugin_of_the_readme_behaves_as_described() -> None:
     shown: dict[str, Any] = {}
     exec(block("python", "score_plugin"), shown)  # noqa: S102 - it is ours
     nodes = [node(name).allocatable(cpu="8") for name in ("busy", "quiet")]

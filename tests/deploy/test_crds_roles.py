@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.deploy.podsets import MERGE, ask, plan, trigger, until
+from tests.deploy.custom_resources import MERGE, ask, plan, trigger, until
 
 from longshore.dev import ControlPlane
 from longshore.kube.errors import ApiError
@@ -23,7 +23,7 @@ from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
     [("longshore-podset-viewer", "longshore-podset-editor"), ("view", "edit")],
     ids=["own roles", "roles of namespaces"],
 )
-async def test_viewers_may_look_and_editors_may_change_all_but_the_status(
+async def test_viewers_can_read_and_editors_can_change_everything_but_the_status(
     installed: ControlPlane,
     namespace: str,
     resource: Resource[Any],

@@ -67,7 +67,7 @@ def metrics_in(query: str) -> set[str]:
 
 
 @pytest.mark.parametrize("query", queries())
-def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str) -> None:
+def test_a_query_uses_only_existing_metrics_and_labels(query: str) -> None:
     names, known = metrics_in(query), served()
     assert names
     assert names <= set(known)
@@ -94,12 +94,12 @@ def test_a_real_prometheus_accepts_a_query(prometheus: MonitoredNodes, query: st
 
 
 @pytest.mark.parametrize("query", queries())
-def test_a_query_is_about_the_chosen_jobs(query: str) -> None:
+def test_a_query_selects_the_chosen_jobs(query: str) -> None:
     assert query.count("{") == query.count('{job=~"$job"')
 
 
 @pytest.mark.parametrize("panel", panels(), ids=lambda panel: str(panel["title"]))
-def test_a_panel_says_what_it_shows_in_which_unit(panel: dict[str, Any]) -> None:
+def test_a_panel_has_a_description_and_a_unit(panel: dict[str, Any]) -> None:
     assert panel["title"]
     assert panel["description"].endswith(".")
     assert panel["fieldConfig"]["defaults"]["unit"]
@@ -107,7 +107,7 @@ def test_a_panel_says_what_it_shows_in_which_unit(panel: dict[str, Any]) -> None
     assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
-def test_a_legend_names_labels_that_its_query_leaves() -> None:
+def test_a_legend_uses_only_labels_of_the_result_of_its_query() -> None:
     for panel in panels():
         for target in panel["targets"]:
             left = re.findall(r"by \(([^)]*)\)", target["expr"])

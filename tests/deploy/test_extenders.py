@@ -52,7 +52,7 @@ def plugins_of(container: dict[str, Any]) -> dict[str, Any]:
     return {plugin.thing.verb: plugin.thing for agent in chosen for plugin in agent.plugins}
 
 
-def test_there_is_a_manifest_for_each_of_the_usual_choices() -> None:
+def test_there_is_a_manifest_for_each_usual_choice_of_agents() -> None:
     assert {file.name.removeprefix("extender.").removesuffix(".yaml") for file in FILES} == NAMES
 
 
@@ -79,7 +79,7 @@ def generic_extender(container: dict[str, Any]) -> dict[str, Any]:
 
 
 @each_file
-def test_manifests_differ_in_their_agents_only(file: Path) -> None:
+def test_manifests_differ_only_in_their_agents(file: Path) -> None:
     assert generic(Manifest.read(file)) == generic(manifest("safe"))
 
 
@@ -106,14 +106,14 @@ def test_containers_and_ports_are_numbered_and_agree_with_the_entries(file: Path
 
 
 @each_file
-def test_a_filter_that_protects_nodes_is_not_passed_over_and_all_else_is(file: Path) -> None:
+def test_only_extenders_with_a_protecting_filter_are_not_ignorable(file: Path) -> None:
     for entry in Manifest.read(file).configuration["extenders"]:
         protects = entry.get("filterVerb", "") == "predicates/safe-overload"
         assert entry["ignorable"] is not protects
 
 
 @each_file
-def test_commands_and_their_arguments_are_understood(file: Path) -> None:
+def test_commands_and_arguments_exist(file: Path) -> None:
     for container in Manifest.read(file).extenders.values():
         assert container["command"] == ["longshore"]
         name, *arguments = container["args"]
@@ -148,7 +148,7 @@ def test_the_scheduler_is_the_version_that_is_tested() -> None:
     assert manifest("safe").containers[SCHEDULER]["image"].endswith(f":v{KUBERNETES_VERSION}")
 
 
-def test_extenders_may_write_nothing_of_their_own_but_rewards() -> None:
+def test_extenders_can_write_only_rewards() -> None:
     documents = list(yaml.safe_load_all((FOLDER / "service-account.yaml").read_text()))
     assert documents[0]["metadata"]["name"] == ACCOUNT
     written = {
@@ -251,7 +251,7 @@ def test_the_pod_schedules_by_load_with_the_rights_of_its_account(
 
 
 @real
-def test_make_deploys_the_chosen_agents_and_takes_all_back(cluster: ControlPlane) -> None:
+def test_make_deploys_the_chosen_agents_and_removes_everything(cluster: ControlPlane) -> None:
     make(cluster, "deploy-extender", "AGENTS=safe.congestion")
     get = ("get", "-n", "kube-system")
     images = "jsonpath={.spec.template.spec.containers[*].image}"

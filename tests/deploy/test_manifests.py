@@ -89,7 +89,7 @@ def test_the_image_is_what_the_manifests_expect() -> None:
         assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == UID
 
 
-def test_the_config_map_holds_sets_as_longshore_run_does_without_a_configuration(tmp_path: Path) -> None:
+def test_the_config_map_has_the_profile_of_pod_sets_that_longshore_run_has_by_default(tmp_path: Path) -> None:
     """The order of plugins may differ, since none of PreFilter depends on another."""
     file = tmp_path / "scheduler.yaml"
     file.write_text(named("ConfigMap", "longshore")["data"]["scheduler.yaml"])
@@ -100,7 +100,7 @@ def test_the_config_map_holds_sets_as_longshore_run_does_without_a_configuration
         assert set(written.points[point]) == set(plugins), point
 
 
-def test_what_was_learnt_takes_rights_of_its_own_on_one_config_map() -> None:
+def test_storing_rewards_needs_rights_to_one_config_map_only() -> None:
     create, write = named("Role", "longshore-rewards")["rules"]
     assert (create["resources"], create["verbs"]) == (["configmaps"], ["create"])
     assert (write["resources"], write["verbs"]) == (["configmaps"], ["get", "patch"])
@@ -122,13 +122,13 @@ def writes(role: str) -> set[tuple[str, str]]:
     }
 
 
-def test_the_scheduler_may_write_triggers_by_a_role_of_its_own_only() -> None:
+def test_the_scheduler_can_write_triggers_only_with_a_separate_role() -> None:
     of_triggers = {("scheduletriggers", "patch"), ("scheduletriggers/status", "patch")}
     assert not of_triggers & writes("longshore")
     assert writes("longshore-triggers") == of_triggers
 
 
-def test_the_controller_and_the_planner_may_write_nothing_but_what_is_their_work() -> None:
+def test_the_controller_and_the_planner_can_write_only_what_they_need() -> None:
     assert writes("podset-planner") == set()
     assert writes("longshore-controller") == {
         ("scheduletriggers", "patch"),
@@ -226,7 +226,7 @@ WORK: dict[str, Callable[[ControlPlane, str], None]] = {
 
 
 @pytest.mark.parametrize("deployment", objects("Deployment"), ids=lambda each: str(each["metadata"]["name"]))
-def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_root(
+def test_the_command_of_a_deployment_works_as_its_user_with_a_read_only_root(
     installed: ControlPlane, namespace: str, wheel: Path, tmp_path: Path, deployment: dict[str, Any]
 ) -> None:
     for file in MANIFESTS:
@@ -278,7 +278,7 @@ def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_ro
     [("", "kube-system", "longshore"), ("-static", "longshore-static", "longshore-static")],
     ids=["run", "static"],
 )
-def test_make_deploys_with_the_image_of_the_registry_and_takes_all_back(
+def test_make_deploys_the_image_of_the_registry_and_removes_everything(
     control_plane: ControlPlane, suffix: str, namespace: str, name: str
 ) -> None:
     make(control_plane, f"deploy{suffix}")
@@ -319,7 +319,7 @@ def may(plane: ControlPlane, verb: str, resource: str, subresource: str = "") ->
         return False
 
 
-def test_make_deploys_in_three_parts_and_leaves_triggers_alone_until_told_otherwise(
+def test_make_deploys_three_parts_and_only_the_controller_can_fire_triggers(
     own_cluster: OwnCluster,
 ) -> None:
     plane = own_cluster(nodes=0, kwok=False)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from tests.deploy.podsets import install
+from tests.deploy.custom_resources import install
 from tests.live.pods import create, events, eventually, manifest, placed
 from tests.live.podsets import member, trigger
 from tests.live.test_preemption import PRIORITIES, prioritized
@@ -114,7 +114,7 @@ def port(plane: ControlPlane, tmp_path: Path) -> Iterator[int]:
         process.wait()
 
 
-def test_every_right_is_made_use_of(plane: ControlPlane, port: int) -> None:
+def test_longshore_run_uses_every_right_that_it_has(plane: ControlPlane, port: int) -> None:
     places_pods_and_makes_room(plane)
     binds_volumes(plane)
     keeps_a_set(plane)

@@ -58,7 +58,7 @@ def shell(plane: ControlPlane, lines: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def test_trying_it_beside_kube_scheduler_and_undoing_that(
+def test_trying_longshore_next_to_kube_scheduler_and_undoing_it(
     own_cluster: OwnCluster, start_scheduler: StartScheduler, tmp_path: Path
 ) -> None:
     """No image can be pulled here: a process with the same rights stands in for the Deployment's pods."""
