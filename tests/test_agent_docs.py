@@ -1,4 +1,4 @@
-"""docs/agents/ is true: examples are computed by the agents themselves, tables of arguments are complete."""
+"""The pages in docs/agents/ are correct: agents compute the examples, and all arguments are listed."""
 
 import importlib
 import re
@@ -45,7 +45,7 @@ def a_node(said: dict[str, Any]) -> NodeBuilder:
 
 
 def engine_for(plugin: Any, example: dict[str, Any], args: dict[str, Any] | None) -> Engine:
-    """With the nodes of an example, and what runs and failed there."""
+    """Return an engine with the nodes of an example, and with the pods that run or failed there."""
     registered = register(plugin)
     configuration = enable(default_configuration(), [registered])
     [profile] = configuration.profiles
@@ -67,7 +67,7 @@ def engine_for(plugin: Any, example: dict[str, Any], args: dict[str, Any] | None
 
 
 def ask(plugin: Any, example: dict[str, Any], args: dict[str, Any] | None = None) -> Explanation:
-    """What the plugin says about the pod of an example on its nodes."""
+    """Return the answers of the plugin for the pod of an example on its nodes."""
     chooser = engine_for(plugin, example, args).chooser("longshore")
     return explain(chooser, PodInfo.of(a_pod(example["pod"])))
 
@@ -143,7 +143,7 @@ def test_shares_and_risks_of_safe_are_those_of_the_annotations() -> None:
 
 @pytest.mark.parametrize("agent", PAGES)
 def test_arguments_and_variables_are_those_of_the_plugin(agent: str) -> None:
-    """Every argument of a plugin is in the table, and nothing else is."""
+    """The table has every argument of a plugin, and no other."""
     described: set[str] = set()
     variables: set[str] = set()
     if "| argument |" in PAGES[agent].text:
@@ -162,7 +162,7 @@ def test_arguments_and_variables_are_those_of_the_plugin(agent: str) -> None:
 
 
 class Watched(dict[str, str]):
-    """An environment that remembers what was looked for in it."""
+    """An environment that records which variables are read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class Watched(dict[str, str]):
 
 
 def arguments_of(module: Any, plugin: str) -> list[str]:
-    """As a configuration has them."""
+    """Return the names of the arguments in a configuration."""
     struct = getattr(module, f"{plugin}Args", None)
     return [] if struct is None else [field.encode_name for field in msgspec.structs.fields(struct)]
 

@@ -1,4 +1,4 @@
-"""docs/plugins.md is true: its files are written, its commands run, and what it shows is printed."""
+"""docs/plugins.md is correct: with its files, its commands print what it shows."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def console(containing: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With the files of the page, each under the name in its first line."""
+    """A directory with the files of the page. The first line of each has its name."""
     for text in (*blocks("python"), *blocks("yaml")):
         name = text.splitlines()[0].removeprefix("# ")
         (tmp_path / name).write_text(text)
@@ -87,7 +87,7 @@ def test_links_lead_to_existing_files(page: str) -> None:
 
 @pytest.mark.control_plane
 def test_walk_through_on_a_real_cluster(folder: Path) -> None:
-    """Every line as it stands, in one shell, with a cache folder of its own for the cluster."""
+    """Run every line in one shell, with a separate cache directory for the cluster."""
     cache = folder / "cache"
     cache.mkdir()
     (cache / "control-plane").symlink_to(build().parent)

@@ -1,4 +1,4 @@
-"""The names that plugin authors and drivers rely on: a change here is a change of the contract."""
+"""The names that plugin authors and drivers rely on. A change here changes the contract."""
 
 import importlib
 

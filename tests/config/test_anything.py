@@ -1,4 +1,4 @@
-"""Whatever a file holds, it is read or refused in plain lines."""
+"""Any file is either read or refused in plain lines."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from longshore.config import DEFAULT_PLUGINS, POINTS, InvalidConfiguration, parse
 
-# Names that lead deep into the readers, where arbitrary ones would be refused at the door.
+# Names that the readers know. Arbitrary ones would be refused early.
 KEYS = [
     "profiles",
     "plugins",
@@ -117,7 +117,7 @@ configurations = st.fixed_dictionaries(
 
 
 def read(text: str) -> None:
-    """Valid, or refused in lines of which each is one."""
+    """Read the text. It must be valid, or each problem must be one line."""
     try:
         result = parse(text, source="file.yaml")
     except InvalidConfiguration as error:

@@ -1,4 +1,4 @@
-"""What is wrong with the file as YAML, before anything in it is looked at."""
+"""Problems of the file as YAML, before its content is checked."""
 
 import pytest
 from tests.config.configurations import HEAD, configuration, loaded, problems
@@ -75,7 +75,7 @@ def test_very_deep_nesting_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["a: !ours 3", "a: !!set {b, c}", "a: !ours [1]", "a: !!binary aGk="])
-def test_tags_are_ignored(text: str) -> None:
+def test_a_tag_is_refused(text: str) -> None:
     (problem,) = refused(text)
     assert "has no meaning here" in problem
 

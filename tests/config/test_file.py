@@ -1,4 +1,4 @@
-"""The configuration as a whole: what kind of file it is, what concerns all profiles, and what is ours."""
+"""The configuration file as a whole: its version and kind, the fields for all profiles, and our own keys."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where measurements come from, in the configuration and in a file of its own."""
+"""The settings of measurements, in the configuration and in a separate file."""
 
 from pathlib import Path
 
@@ -158,9 +158,7 @@ def test_all_mistakes_in_a_measurements_file_are_reported_in_one_line(tmp_path: 
         ("a: [", "line 1, column 5: not YAML: "),
     ],
 )
-def test_a_measurements_file_that_is_not_a_mapping_is_refused(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_an_invalid_measurements_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(text)
     with pytest.raises(InvalidConfiguration) as failure:

@@ -1,4 +1,4 @@
-"""Which plugins a profile comes to. The expected orders are those of the real kube-scheduler 1.36.3."""
+"""The plugins of a profile, and their order. The expected orders are those of kube-scheduler 1.36.3."""
 
 import pytest
 from tests.config.configurations import configuration, loaded, problems, profile, profile_problems

@@ -1,4 +1,4 @@
-"""Plugins of other people: found by file, module and entry point, and refused in one line."""
+"""Custom plugins: loaded from files, modules and entry points, or refused in one line."""
 
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A configuration and plugins, put together."""
+"""A configuration together with the plugins that are given on the command line."""
 
 from pathlib import Path
 from textwrap import dedent

@@ -1,4 +1,4 @@
-"""HTTP extenders in the file."""
+"""HTTP extenders in the configuration file."""
 
 import pytest
 from tests.config.configurations import configuration, loaded, problems

@@ -1,4 +1,4 @@
-"""Arguments of plugins that are refused, each with its path and what is allowed."""
+"""Invalid arguments of plugins. Each is refused with its path and the allowed values."""
 
 import pytest
 from tests.config.configurations import profile_problems

@@ -1,4 +1,4 @@
-"""Triggers and plans as deploy/crds defines them: what the API server takes, refuses, shows and keeps."""
+"""The definitions of triggers and plans: what the API server accepts, refuses, shows and keeps."""
 
 import json
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ async def test_discovery_lists_both_kinds_with_their_short_names(installed: Cont
         assert listed[f"{plural}/status"]["kind"] == kind
 
 
-# The first columns are Pallet's own, in its order.
+# The first columns are those of Pallet, in its order.
 COLUMNS = {
     "scheduletriggers": [
         ("Name", 0),
@@ -113,9 +113,7 @@ async def cells(plane: ControlPlane, namespace: str, resource: Resource[Any]) ->
     return dict(zip(names, row["cells"], strict=True))
 
 
-async def test_kubectl_shows_columns_of_objects_that_pallet_wrote(
-    installed: ControlPlane, namespace: str
-) -> None:
+async def test_the_columns_show_objects_that_pallet_wrote(installed: ControlPlane, namespace: str) -> None:
     await ask(installed, "POST", SCHEDULE_TRIGGERS.path(namespace=namespace), trigger())
     shown = await cells(installed, namespace, SCHEDULE_TRIGGERS)
     assert (shown["State"], shown["PodSet"], shown["QuietTime"]) == ("Planning", "planner-podset", "2m0s")

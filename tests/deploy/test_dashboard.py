@@ -1,4 +1,4 @@
-"""deploy/grafana-dashboard.json asks for what we serve, and says what it shows."""
+"""deploy/grafana-dashboard.json queries only metrics that exist, and describes its panels."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from longshore.serve.extender.metrics import Traffic
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana-dashboard.json"
 DASHBOARD = json.loads(FILE.read_text())
-# Labels that Prometheus gives to all that it scrapes.
+# Labels that Prometheus adds to everything that it scrapes.
 SCRAPED = {"job", "instance"}
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
 
@@ -46,14 +46,14 @@ def queries() -> list[str]:
 
 
 def families() -> Iterator[Metric]:
-    """All that `longshore run` and `longshore extender` serve."""
+    """Return all metrics of `longshore run` and `longshore extender`."""
     yield from registry_of(Metrics(podset_engine()), Process()).collect()
     yield from metrics.registry_of(Traffic(), ClusterState()).collect()
 
 
 @cache
 def served() -> dict[str, set[str]]:
-    """Series by name, with their labels."""
+    """Return the names of the series with their labels."""
     return {
         family.name + suffix: set(getattr(family, "_labelnames", ())) | {"le"}
         for family in families()
@@ -62,7 +62,7 @@ def served() -> dict[str, set[str]]:
 
 
 def metrics_in(query: str) -> set[str]:
-    """Names that are followed by a selector: ours all have one, for the job."""
+    """Return the names that are followed by a selector. All of ours have one, for the job."""
     return set(re.findall(r"([a-z_]+)\{", query))
 
 
@@ -79,7 +79,7 @@ def test_a_query_uses_only_existing_metrics_and_labels(query: str) -> None:
 
 @pytest.mark.parametrize("query", queries())
 def test_a_real_prometheus_accepts_a_query(prometheus: MonitoredNodes, query: str) -> None:
-    """As Grafana would send it: with the values of its variables."""
+    """The query has values for its variables, as when Grafana sends it."""
     asked = query.replace("$__rate_interval", "1m").replace("$job", "longshore|extender")
     assert "$" not in asked
     body = urllib.parse.urlencode({"query": asked}).encode()
