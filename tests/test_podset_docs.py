@@ -1,4 +1,4 @@
-"""docs/podsets.md is correct: its commands print what it shows, and its tables are complete."""
+"""docs/podsets.md is correct: its commands print what it shows on a real cluster, and tables are complete."""
 
 import re
 import signal
