@@ -55,8 +55,8 @@ def test_all_parts_of_a_selector_have_to_hold() -> None:
 @pytest.mark.parametrize(
     ("selector", "text"),
     [
-        (where("app", "Like", "w*"), "'Like' of 'app' is no operator"),
-        (where("app", ""), "'' of 'app' is no operator"),
+        (where("app", "Like", "w*"), "'Like' of 'app' is not an operator"),
+        (where("app", ""), "'' of 'app' is not an operator"),
         (where("app", "In"), "In needs at least one value for 'app'"),
         (where("app", "NotIn"), "NotIn needs at least one value for 'app'"),
         (where("app", "Exists", "web"), "Exists takes no values, 'app' has ['web']"),

@@ -1,4 +1,4 @@
-"""Nodes as they would be with the pods on them that are nominated there."""
+"""The nodes as they would be with the pods that are nominated to them."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from longshore.cluster.ports import HostPort, clash, host_ports
 
 
 class CrowdedNodes(Nodes):
-    """The nodes with nominated pods that come before a pod, those pods counted among the others on them.
+    """The nodes that have nominated pods of at least a pod's priority, with these counted as if on the node.
 
-    Only what the pods ask for and their ports are shown so, not what they mean to other nodes.
+    Only the requests and the host ports of nominated pods are included, not their affinity or spread.
     """
 
     def __init__(self, cluster: Any, pod: PodInfo) -> None:
@@ -30,7 +30,7 @@ class CrowdedNodes(Nodes):
         self._places = places[present]
         self._crowd = crowd
         self._pod = pod
-        # The pod may be nominated itself: it does not have to leave room for itself.
+        # The pod may itself be nominated. It does not have to leave room for itself.
         own = cluster.nominations.node_of(pod.pod.metadata.uid)
         row = None if own is None else cluster.row(own)
         self._own: Bools | None = None if row is None else self.rows == row
@@ -47,7 +47,7 @@ class CrowdedNodes(Nodes):
         return _Crowded(self, self.cluster.nonzero_requested, NONZERO)
 
     def added(self, resource: str) -> Ints | int:
-        """What the nominated pods come to."""
+        """Return the total that the nominated pods request on each node."""
         amounts = self._crowd.amounts(resource)
         if amounts is None:
             return 0
