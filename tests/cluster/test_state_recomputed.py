@@ -138,21 +138,21 @@ def by_name(state: ClusterState) -> dict[str, object]:
     def carriers(found: Iterable[tuple[Term, Tally]]) -> dict[Term, dict[str, int]]:
         return {term: counts(tally) for term, tally in found}
 
-    census = state.census
-    named["pods selected"] = [(counts(t), t.total) for t in (census.pods(s) for s in SELECTORS)]
-    named["in two ways"] = counts(census.pods(SELECTORS[0], SELECTORS[3]))
+    pod_counts = state.pod_counts
+    named["pods selected"] = [(counts(t), t.total) for t in (pod_counts.pods(s) for s in SELECTORS)]
+    named["in two ways"] = counts(pod_counts.pods(SELECTORS[0], SELECTORS[3]))
     named["terms"] = [
         [
-            carriers(census.affinity_towards(each)),
-            carriers(census.anti_affinity_against(each)),
-            carriers(census.preferences_about(each)),
+            carriers(pod_counts.affinity_towards(each)),
+            carriers(pod_counts.anti_affinity_against(each)),
+            carriers(pod_counts.preferences_about(each)),
         ]
         for each in ASKING
     ]
     named["image spread"] = [state.images.find(image).nodes for image in IMAGES]
     named["examined"] = sorted(state.node_name(row) for row in state.tree.order.tolist())
     zones = state.domains.of(ZONE)
-    sums = zones.sums(census.pods(SELECTORS[0]).by_row)
+    sums = zones.sums(pod_counts.pods(SELECTORS[0]).by_row)
     named["by zone"] = {name: int(zones.at(sums, row)) for name, row in rows.items()}
     return named
 

@@ -62,8 +62,8 @@ def infos(*pods: Pod) -> Mapping[str, PodInfo]:
 
 def picture(cluster: ClusterState) -> dict[str, object]:
     """All that changes when pods come and go."""
-    census = cluster.census
-    terms = (census._affinity, census._anti_affinity, census._preferred)
+    pod_counts = cluster.pod_counts
+    terms = (pod_counts._affinity, pod_counts._anti_affinity, pod_counts._preferred)
     return {
         "requested": cluster.requested.tolist(),
         "nonzero": cluster.nonzero_requested.tolist(),
@@ -71,7 +71,9 @@ def picture(cluster: ClusterState) -> dict[str, object]:
         "on nodes": [[info.pod.key for info in cluster.pods_on(row)] for row in range(len(cluster.known))],
         "ports": {port: dict(users) for port, users in cluster.ports._users.items()},
         "claims": dict(cluster._claim_users),
-        "groups": {ns: {k: dict(g.rows) for k, g in groups.items()} for ns, groups in census._groups.items()},
+        "groups": {
+            ns: {k: dict(g.rows) for k, g in groups.items()} for ns, groups in pod_counts._groups.items()
+        },
         "terms": [{term: dict(group.rows) for term, group in each._groups.items()} for each in terms],
         "nominated": {
             name: {info.pod.metadata.uid for info in cluster.nominations.on(name)}

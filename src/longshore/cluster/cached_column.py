@@ -12,7 +12,7 @@ from longshore.cluster.nodes import Nodes
 _FEW = 16
 
 
-class Kept:
+class CachedColumn:
     """A cached column.
 
     `work_out` returns one element for each of many nodes, or a number for a single one. It uses operators

@@ -12,7 +12,7 @@ _FIRST_PLACES = 64
 NONZERO = ("nonzero cpu", "nonzero memory")
 
 
-class Crowd:
+class NominatedRequests:
     """The requests, by node, of the nominated pods with at least this priority.
 
     They are columns that are updated with the nominations, because many pods may be tried while many are
@@ -65,7 +65,7 @@ class Nominations:
         self._changed = changed
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._nodes: dict[str, str] = {}
-        self._crowds: dict[int, Crowd] = {}
+        self._requests: dict[int, NominatedRequests] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -79,16 +79,16 @@ class Nominations:
     def nodes(self) -> Collection[str]:
         return self._by_node.keys()
 
-    def crowd(self, priority: int) -> Crowd:
+    def requests(self, priority: int) -> NominatedRequests:
         """Return the requests of the nominated pods that a pod of this priority must leave room for."""
-        crowd = self._crowds.get(priority)
-        if crowd is None:
-            if len(self._crowds) >= _CROWDS:
-                self._crowds.clear()
-            crowd = self._crowds[priority] = Crowd(priority)
+        requests = self._requests.get(priority)
+        if requests is None:
+            if len(self._requests) >= _PRIORITIES:
+                self._requests.clear()
+            requests = self._requests[priority] = NominatedRequests(priority)
             for node in self._by_node:
-                crowd.put(node, self.on(node))
-        return crowd
+                requests.put(node, self.on(node))
+        return requests
 
     def add(self, info: PodInfo, node: str) -> None:
         """Nominate the pod to this node, instead of any other."""
@@ -109,11 +109,11 @@ class Nominations:
         self._tell(node)
 
     def _tell(self, node: str) -> None:
-        for crowd in self._crowds.values():
-            crowd.put(node, self.on(node))
+        for requests in self._requests.values():
+            requests.put(node, self.on(node))
         self._changed(node)
 
 
 _NO_PODS: Mapping[str, PodInfo] = {}
 # The most priorities whose requests are cached.
-_CROWDS = 8
+_PRIORITIES = 8

@@ -10,7 +10,7 @@ import numpy as np
 
 from longshore.api import Container, InvalidQuantity, Pod
 from longshore.cluster.arrays import Ints
-from longshore.cluster.placed_pod import Placed
+from longshore.cluster.placed_pod import PlacedPod
 from longshore.cluster.pod_info import PodInfo
 from longshore.cluster.resources import CPU, MEMORY, column_amount, thousandths
 
@@ -36,14 +36,14 @@ class LimitTable:
     def resize(self, size: int) -> None:
         self._sums = np.pad(self._sums, ((0, 0), (0, size - self._sums.shape[1])))
 
-    def keep(self, there: Iterable[Placed]) -> None:
+    def keep(self, there: Iterable[PlacedPod]) -> None:
         """Start to count, beginning with the pods that are already placed."""
         if not self.kept:
             self.kept = True
             for placed in there:
                 self.count(placed, 1)
 
-    def count(self, placed: Placed, sign: int) -> None:
+    def count(self, placed: PlacedPod, sign: int) -> None:
         """Count a pod that was added to its row (sign 1) or removed from it (sign -1)."""
         key = (placed.row, placed.info.pod.key)
         counted = self._counted.setdefault(key, [])

@@ -110,15 +110,15 @@ class _Terms:
         self._tallies: dict[Term, Tally] = {}
         self._index = SelectorIndex[Term]()
 
-    def about(self, pod: Pod, census: "Census") -> list[tuple[Term, Tally]]:
+    def about(self, pod: Pod, pod_counts: "PodCounts") -> list[tuple[Term, Tally]]:
         """Return the terms that select the pod, each with the counts of the pods that carry it."""
         if not self._groups:
             return []
         meta = pod.metadata
         return [
-            (term, self._carriers(term, census.size))
+            (term, self._carriers(term, pod_counts.size))
             for term in self._index.candidates(meta.namespace, meta.labels)
-            if census.selects(term.selector, pod)
+            if pod_counts.selects(term.selector, pod)
         ]
 
     def count(self, terms: Iterable[Term], row: int, number: int) -> None:
@@ -148,7 +148,7 @@ class _Terms:
         return tally
 
 
-class Census:
+class PodCounts:
     def __init__(self) -> None:
         self.size = 0
         # By namespace, because most selectors name a single one.

@@ -27,8 +27,8 @@ from longshore.cluster.nodes import Nodes, OneNode
 from longshore.cluster.nominations import Nominations
 from longshore.cluster.objects import ObjectStore
 from longshore.cluster.overcommitment import LimitTable
-from longshore.cluster.placed_pod import Placed
-from longshore.cluster.pod_counts import Census
+from longshore.cluster.placed_pod import PlacedPod
+from longshore.cluster.pod_counts import PodCounts
 from longshore.cluster.pod_info import PodInfo, asks_alike
 from longshore.cluster.ports import PortTable
 from longshore.cluster.resources import FIXED_COLUMNS, PODS, allocatable_amounts
@@ -58,7 +58,7 @@ class ClusterState:
         self._unschedulable: Bools = np.zeros(_FIRST_ROWS, np.bool_)
         self._rows = RowNames()
         self._nodes: list[Node | None] = []
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, PlacedPod] = {}
         self._pods_on: list[dict[str, PodInfo]] = []
         self._objects = ObjectStore()
         self._node_count = 0
@@ -70,7 +70,7 @@ class ClusterState:
         self.images = ImageTable(lambda: ((row, node.status.images) for row, node in self._with_node()))
         self.ports = PortTable()
         self._claim_users: Counter[str] = Counter()
-        self.census = Census()
+        self.pod_counts = PodCounts()
         self.domains = DomainTable(self)
         self.nominations = Nominations(self._nomination_changed)
         self.measures = Measures(self)
@@ -304,15 +304,15 @@ class ClusterState:
         """Store an object of another kind that is new, has changed, or is gone."""
         self._objects.put(kind, old, new)
         if kind is Namespace and (changed := new or old) is not None:
-            self.census.put_namespace(changed.metadata.name, None if new is None else new.metadata.labels)
+            self.pod_counts.put_namespace(changed.metadata.name, None if new is None else new.metadata.labels)
 
-    def _find(self, pod: Pod) -> Placed | None:
+    def _find(self, pod: Pod) -> PlacedPod | None:
         placed = self._placed.get(pod.key)
         return placed if placed is not None and placed.info.pod.metadata.uid == pod.metadata.uid else None
 
     def _place(self, info: PodInfo, row: int, *, assumed: bool) -> None:
         key = info.pod.key
-        placed = Placed.of(info, row, assumed=assumed)
+        placed = PlacedPod.of(info, row, assumed=assumed)
         before = self._placed.get(key)
         self._placed[key] = placed
         if before is not None and before.counts_like(placed):
@@ -324,12 +324,12 @@ class ClusterState:
             self._take_out(before)
         self._pods_on[row][key] = info
 
-    def _take_out(self, placed: Placed) -> None:
+    def _take_out(self, placed: PlacedPod) -> None:
         self._count(placed, -1)
         self._pods_on[placed.row].pop(placed.info.pod.key, None)
         self._free_if_empty(placed.row)
 
-    def _count(self, placed: Placed, sign: int) -> None:
+    def _count(self, placed: PlacedPod, sign: int) -> None:
         info, row = placed.info, placed.row
         for resource, amount in info.requests.items():
             # On a line of its own, because it may replace the array.
@@ -344,7 +344,7 @@ class ClusterState:
             self._claim_users[claim] += sign
             if not self._claim_users[claim]:
                 del self._claim_users[claim]
-        (self.census.add if sign > 0 else self.census.remove)(info.pod, placed.terms, row)
+        (self.pod_counts.add if sign > 0 else self.pod_counts.remove)(info.pod, placed.terms, row)
         if self.limits.kept:
             self.limits.count(placed, sign)
         self.journal.pods_changed(row)
@@ -392,7 +392,7 @@ class ClusterState:
             self.labels,
             self.taints,
             self.images,
-            self.census,
+            self.pod_counts,
             self.measures,
             self.capacities,
             self.limits,

@@ -103,5 +103,5 @@ def _company(cluster: ClusterState, group: Group, groups: Sequence[Group]) -> li
         other
         for other in (groups if terms else ())
         if other.priority == group.priority
-        and any(cluster.census.selects(term.selector, other.members[0].info.pod) for term in terms)
+        and any(cluster.pod_counts.selects(term.selector, other.members[0].info.pod) for term in terms)
     ]

@@ -41,10 +41,10 @@ class InterPodAffinity:
         )
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: ClusterState) -> Status | None:
-        incoming, census, domains = Incoming.of(state, pod.pod, NAME), cluster.census, cluster.domains
+        incoming, pod_counts, domains = Incoming.of(state, pod.pod, NAME), cluster.pod_counts, cluster.domains
         if incoming.problem:
             return Status.unresolvable(incoming.problem)
-        against = census.anti_affinity_against(pod.pod)
+        against = pod_counts.anti_affinity_against(pod.pod)
         if not against and not incoming.required:
             return SKIP
         existing = Sums.of((domains.of(term.topology_key), tally.by_row) for term, tally in against)
@@ -52,11 +52,11 @@ class InterPodAffinity:
             return SKIP
         near = far = Sums.of(())
         if incoming.companions:
-            companions = census.pods(*incoming.companions).by_row
+            companions = pod_counts.pods(*incoming.companions).by_row
             near = Sums.of((domains.of(key), companions) for key in incoming.near)
         if incoming.terms.anti_affinity:
             far = Sums.of(
-                (domains.of(term.topology_key), census.pods(term.selector).by_row)
+                (domains.of(term.topology_key), pod_counts.pods(term.selector).by_row)
                 for term in incoming.terms.anti_affinity
             )
         state[NAME] = _Required(pod.pod, incoming, near, far, existing)
@@ -105,13 +105,13 @@ class InterPodAffinity:
         return normalized(scores)
 
     def _weighted(self, terms: Terms, pod: Pod, cluster: ClusterState) -> list[Weighted]:
-        census, hard = cluster.census, self._hard_weight
-        required = census.affinity_towards(pod) if hard else []
-        preferred = census.preferences_about(pod)
+        pod_counts, hard = cluster.pod_counts, self._hard_weight
+        required = pod_counts.affinity_towards(pod) if hard else []
+        preferred = pod_counts.preferences_about(pod)
         # Of most pods nobody says anything, and they are to be done with quickly.
         if not required and not preferred and not terms.preferred:
             return []
-        found = [(term, census.pods(term.selector), term.weight) for term in terms.preferred]
+        found = [(term, pod_counts.pods(term.selector), term.weight) for term in terms.preferred]
         found += [(term, tally, hard) for term, tally in required]
         found += [(term, tally, term.weight) for term, tally in preferred]
         return [
@@ -146,20 +146,20 @@ class _Required:
         """
         if not self._incoming.companions:
             return None
-        census = nodes.cluster.census
-        if not self._near and all(census.selects(s, self._pod) for s in self._incoming.companions):
+        pod_counts = nodes.cluster.pod_counts
+        if not self._near and all(pod_counts.selects(s, self._pod) for s in self._incoming.companions):
             return self._near.lacking(nodes.rows)
         return self._near.missing(nodes.rows)
 
     def change(self, other: Pod, node: OneNode, number: int) -> None:
         """Imagine so many more of the other pod on the node."""
-        cluster, census, incoming = node.cluster, node.cluster.census, self._incoming
+        cluster, pod_counts, incoming = node.cluster, node.cluster.pod_counts, self._incoming
         for term in Terms.of_placed(other).anti_affinity:
-            if census.selects(term.selector, self._pod):
+            if pod_counts.selects(term.selector, self._pod):
                 self.existing.change(cluster.domains.of(term.topology_key), node.row, number)
-        if incoming.companions and all(census.selects(s, other) for s in incoming.companions):
+        if incoming.companions and all(pod_counts.selects(s, other) for s in incoming.companions):
             for key in incoming.near:
                 self._near.change(cluster.domains.of(key), node.row, number)
         for term in incoming.terms.anti_affinity:
-            if census.selects(term.selector, other):
+            if pod_counts.selects(term.selector, other):
                 self.far.change(cluster.domains.of(term.topology_key), node.row, number)

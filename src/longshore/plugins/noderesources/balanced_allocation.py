@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from longshore.cluster import Nodes, OneNode, PodInfo
-from longshore.cluster.cached_column import Kept
+from longshore.cluster.cached_column import CachedColumn
 from longshore.config.arguments import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from longshore.framework import MAX_SCORE, SKIP, CycleState, Scope, Status
 from longshore.plugins.noderesources.scoring import (
@@ -36,7 +36,7 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, *, resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY) -> None:
         self._resources = resources
-        self._before: dict[tuple[str, ...], Kept] = {}
+        self._before: dict[tuple[str, ...], CachedColumn] = {}
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         # The best node of a pod without requests stays the best: all of its kind would gather there.
@@ -62,7 +62,7 @@ class NodeResourcesBalancedAllocation:
         key = tuple(resource for resource, *_ in asked)
         kept = self._before.get(key)
         if kept is None:
-            kept = self._before[key] = Kept(partial(_balance, without))
+            kept = self._before[key] = CachedColumn(partial(_balance, without))
         return kept.of(nodes)
 
     def _asked(self, state: CycleState, pod: PodInfo) -> list[Asked]:

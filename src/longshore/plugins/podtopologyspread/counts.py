@@ -33,7 +33,7 @@ class Spread(msgspec.Struct, frozen=True, gc=False):
     def by_row(self, cluster: ClusterState) -> Ints | None:
         """How many of the pods are on each row; None if none counts."""
         pods = self.constraint.pods
-        tally = None if pods is None else cluster.census.pods(pods)
+        tally = None if pods is None else cluster.pod_counts.pods(pods)
         return tally.by_row if tally is not None and tally.total else None
 
     def sums(self, cluster: ClusterState) -> Ints:
