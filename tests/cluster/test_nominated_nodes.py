@@ -1,4 +1,4 @@
-"""Nodes with the pods counted on them that are nominated there."""
+"""Nodes with the pods that are nominated to them counted."""
 
 import numpy as np
 
@@ -17,17 +17,17 @@ def cluster_with(*nominated: PodBuilder) -> ClusterState:
     return cluster
 
 
-def test_nominated_pods_count_with_what_they_ask_for_and_what_they_are_taken_to_use() -> None:
+def test_nominated_pods_count_with_their_requests_and_their_assumed_use() -> None:
     cluster = cluster_with(pod("big").requests(cpu="2"), pod("small"))
     nodes = NominatedNodes(cluster, PodInfo.of(pod("web")))
     assert nodes.names == ["n1"]
     assert np.asarray(nodes.requested[CPU]).tolist() == [3000]
     assert np.asarray(nodes.requested[PODS]).tolist() == [3]
-    # A pod that asks for no cpu is taken to use 100m.
+    # A pod without a request for cpu is assumed to use 100m.
     assert np.asarray(nodes.nonzero_requested[0]).tolist() == [3100]
 
 
-def test_a_pod_does_not_leave_room_for_itself_nor_for_lesser_ones() -> None:
+def test_a_pod_leaves_no_room_for_itself_or_for_lower_priorities() -> None:
     web = pod("web").requests(cpu="1").priority(5)
     cluster = cluster_with(web, pod("lesser").requests(cpu="2"))
     nodes = NominatedNodes(cluster, PodInfo.of(web))

@@ -1,4 +1,4 @@
-"""However the pods and namespaces came and went, a tally equals a count of what is there in the end."""
+"""Whatever happened to pods and namespaces, a tally equals a count of the pods that are there in the end."""
 
 from collections.abc import Callable
 
@@ -155,11 +155,11 @@ def steps(draw: st.DrawFn) -> Step:
 
 
 @given(st.lists(steps(), max_size=25), st.lists(selectors(), min_size=1, max_size=3), pods())
-def test_tallies_kept_in_step_equal_a_recount(
+def test_tallies_that_are_updated_equal_a_recount(
     taken: list[Step], asked: list[PodSelector], about: Pod
 ) -> None:
     world = World()
-    # Asked before anything happens, so that all that follows has to be followed.
+    # Read before anything happens, so that every change has to update the tallies.
     world.check(tuple(asked))
     world.check_terms(about)
     for step in taken:
@@ -169,7 +169,7 @@ def test_tallies_kept_in_step_equal_a_recount(
 
 
 @given(st.lists(steps(), max_size=25), st.lists(selectors(), min_size=1, max_size=4), pods())
-def test_tallies_that_are_dropped_and_made_again_equal_a_recount(
+def test_tallies_that_are_dropped_and_recreated_equal_a_recount(
     taken: list[Step], asked: list[PodSelector], about: Pod
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -190,7 +190,7 @@ def _world(*placed: tuple[Pod, int]) -> PodCounts:
     return pod_counts
 
 
-def test_nothing_is_left_behind_when_the_last_pod_goes() -> None:
+def test_nothing_is_left_when_the_last_pod_is_gone() -> None:
     lone = pod("a").labels(app="web").anti_affinity_to(ZONE, app="web")
     pod_counts = _world((lone, 1))
     selector = PodSelector.of(("default",), LabelSelector(match_labels={"app": "web"}))
@@ -216,7 +216,7 @@ def test_a_tally_grows_with_the_rows() -> None:
     assert [tally.by_row.tolist() for _, tally in pod_counts.affinity_towards(there)] == [expected]
 
 
-def test_a_namespace_told_again_without_a_change_costs_no_recount() -> None:
+def test_a_namespace_reported_again_without_a_change_causes_no_recount() -> None:
     pod_counts = _world((pod("a"), 0))
     selector = PodSelector.of((), LabelSelector(), namespace_selector=LabelSelector())
     pod_counts.put_namespace("default", {"team": "a"})
@@ -225,7 +225,7 @@ def test_a_namespace_told_again_without_a_change_costs_no_recount() -> None:
     assert pod_counts.pods(selector) is tally
 
 
-def test_pods_of_a_namespace_nobody_told_of_are_selected_as_if_it_had_no_labels() -> None:
+def test_pods_of_an_unknown_namespace_are_selected_as_if_it_had_no_labels() -> None:
     pod_counts = _world((pod("a", namespace="unknown"), 0))
     anyone = LabelSelector()
     outside = PodSelector.of((), anyone, namespace_selector=_expression("team", "DoesNotExist"))
@@ -234,7 +234,7 @@ def test_pods_of_a_namespace_nobody_told_of_are_selected_as_if_it_had_no_labels(
     assert pod_counts.pods(team).total == 0
 
 
-def test_selectors_that_mean_the_same_are_equal_however_they_were_written() -> None:
+def test_selectors_with_the_same_meaning_are_equal_however_they_are_written() -> None:
     one = PodSelector.of(("a", "b"), LabelSelector(match_labels={"x": "1", "y": "2"}))
     other = PodSelector.of(("b", "a", "b"), LabelSelector(match_labels={"y": "2", "x": "1"}))
     assert one == other
@@ -243,14 +243,14 @@ def test_selectors_that_mean_the_same_are_equal_however_they_were_written() -> N
     assert one != PodSelector.of(("a", "b"), one.labels, terminating=False)
 
 
-def test_a_selector_that_makes_no_sense_is_refused_when_it_is_built() -> None:
+def test_an_invalid_selector_is_rejected_when_it_is_created() -> None:
     with pytest.raises(InvalidSelector):
         PodSelector.of(("a",), _expression("x", "In"))
     with pytest.raises(InvalidSelector):
         PodSelector.of(("a",), None, namespace_selector=_expression("x", "Near"))
 
 
-def test_a_term_is_about_the_namespace_of_its_pod_unless_it_names_others() -> None:
+def test_a_term_applies_to_the_namespace_of_its_pod_unless_it_names_others() -> None:
     plain = pod("a", namespace="red").affinity_to(ZONE, app="web")
     named = pod("a", namespace="red").affinity_to(ZONE, namespaces=("blue",), app="web")
     by_labels = pod("a", namespace="red").affinity_to(ZONE, namespace_labels={}, app="web")
@@ -265,7 +265,7 @@ def test_pods_that_are_alike_share_their_terms() -> None:
     assert Terms.of(pod("a").affinity_to(ZONE, app="web")) is Terms.of(pod("b").affinity_to(ZONE, app="web"))
 
 
-def test_terms_that_make_no_sense_select_nothing_once_the_pod_is_on_a_node() -> None:
+def test_invalid_terms_of_a_pod_on_a_node_select_nothing() -> None:
     strange = pod("a").affinity_to(ZONE, app="web")
     affinity = strange.spec.affinity
     assert affinity is not None
@@ -291,7 +291,7 @@ def test_weights_of_anti_affinity_are_negative() -> None:
     assert [term.weight for term in terms.preferred] == [3, -4]
 
 
-def test_a_tally_asked_for_in_other_words_can_be_dropped() -> None:
+def test_a_tally_whose_selector_was_written_differently_can_be_dropped() -> None:
     pod_counts = _world((pod("a").labels(x="1", y="2"), 0))
     anywhere = LabelSelector()
     for labels in ({"x": "1", "y": "2"}, {"y": "2", "x": "1"}):
