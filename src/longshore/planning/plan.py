@@ -73,7 +73,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
 
 
 def none_of(assignments: tuple[Assignment, ...], left_out: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
-    """Return all pods as left out because some are: those for their own reasons, the others because of them."""
+    """Return all pods as left out because some are: these for their own reason, others because of them."""
     names = ", ".join(each.pod for each in left_out[:_NAMED])
     if len(left_out) > _NAMED:
         names += f" and {len(left_out) - _NAMED} more"

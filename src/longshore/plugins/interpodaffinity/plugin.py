@@ -1,6 +1,6 @@
-"""Affinity between pods: pods that must, or would rather, share a domain with others, or keep out of theirs.
+"""InterPodAffinity: pods that must or should run in the same topology domain as other pods, or in another.
 
-It goes both ways: what the pod says about those on the nodes counts, and so does what they say about it.
+It works in both directions: the terms of the pod count, and so do the terms of the pods on the nodes.
 """
 
 from longshore.api import Pod
@@ -20,9 +20,9 @@ _SCORING = f"{NAME}/score"
 
 
 class InterPodAffinity:
-    """Filter: what is required, by the pod and of the pod, holds. Score: the weights of what is preferred.
+    """Filter: the required terms hold in both directions. Score: the sum of the weights of preferred terms.
 
-    `hard_pod_affinity_weight` is what a pod on a node weighs that requires the company of such pods.
+    `hard_pod_affinity_weight` is the weight of a required affinity to this pod of a pod on a node.
     """
 
     name = NAME
@@ -73,10 +73,10 @@ class InterPodAffinity:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
         required: _Required = state[NAME]
         rejections: list[Rejection] = []
-        # Of each node only the first reason is told.
+        # Only the first reason of each node is reported.
         refused: Bools | None = None
         for reason, where, unresolvable in (
-            (REASON_AFFINITY, required.lonely(nodes), True),
+            (REASON_AFFINITY, required.affinity_unmet(nodes), True),
             (REASON_ANTI_AFFINITY, required.far.positive(nodes.rows), False),
             (REASON_EXISTING_ANTI_AFFINITY, required.existing.positive(nodes.rows), False),
         ):
@@ -108,7 +108,7 @@ class InterPodAffinity:
         pod_counts, hard = cluster.pod_counts, self._hard_weight
         required = pod_counts.affinity_towards(pod) if hard else []
         preferred = pod_counts.preferences_about(pod)
-        # Of most pods nobody says anything, and they are to be done with quickly.
+        # Most pods have no terms, and no terms select them: this must be fast.
         if not required and not preferred and not terms.preferred:
             return []
         found = [(term, pod_counts.pods(term.selector), term.weight) for term in terms.preferred]
@@ -122,10 +122,10 @@ class InterPodAffinity:
 
 
 class _Required:
-    """By domain, how many pods there are that the requirements are about, or as it would be with others.
+    """The number of pods in each domain that the required terms select, with changes of a dry run.
 
-    `near`: pods that match all affinity terms; `far`: pods that match an anti-affinity term; `existing`: pods
-    that have an anti-affinity term which matches the pod.
+    `near` counts pods that match all affinity terms, `far` pods that match an anti-affinity term, and
+    `existing` pods with an anti-affinity term that matches the pod.
     """
 
     def __init__(self, pod: Pod, incoming: Incoming, near: Sums, far: Sums, existing: Sums) -> None:
@@ -139,10 +139,10 @@ class _Required:
         sums = (self._near.copy(), self.far.copy(), self.existing.copy())
         return _Required(self._pod, self._incoming, *sums)
 
-    def lonely(self, nodes: Nodes) -> Bools | None:
-        """Where the affinity does not hold; None if there is none.
+    def affinity_unmet(self, nodes: Nodes) -> Bools | None:
+        """Return the nodes on which the affinity does not hold; None if the pod has no required affinity.
 
-        The first pod of those that want to be together is allowed wherever the keys are there.
+        The first pod of a group with affinity to each other may use any node that has the topology keys.
         """
         if not self._incoming.companions:
             return None
@@ -152,7 +152,7 @@ class _Required:
         return self._near.missing(nodes.rows)
 
     def change(self, other: Pod, node: OneNode, number: int) -> None:
-        """Imagine so many more of the other pod on the node."""
+        """Count the other pod on the node `number` more times."""
         cluster, pod_counts, incoming = node.cluster, node.cluster.pod_counts, self._incoming
         for term in Terms.of_placed(other).anti_affinity:
             if pod_counts.selects(term.selector, self._pod):
