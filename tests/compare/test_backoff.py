@@ -22,8 +22,8 @@ from longshore.testing import PodBuilder, node, pod
 # In seconds. All further backoffs are 10 s.
 _BACKOFFS = (1, 2, 4, 8, 10)
 _WINDOW = 1.0
-# The time from the end of a backoff to the call of the extender, on a busy machine. Backoffs differ by at least
-# a second, so they can be distinguished with less than half a second on either side.
+# The time from the end of a backoff to the call of the extender, on a busy machine. Backoffs differ by at
+# least a second, so they can be distinguished with less than half a second on either side.
 _LATE = 0.45
 # How long the extender takes for a pod that keeps a scheduler busy.
 _SLOW = 0.2
