@@ -136,7 +136,7 @@ class Arena:
         self.settle()
 
     def _clear(self, wanted: Iterable[ApiObject]) -> None:
-        """Delete everything except nodes that KWOK has initialized: it needs long for one of the same name."""
+        """Delete everything except nodes that KWOK has initialized: it is slow with one of the same name."""
         kept: dict[str, ApiObject] = {
             address(thing): thing
             for thing in wanted
