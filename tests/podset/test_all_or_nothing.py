@@ -66,7 +66,7 @@ def test_it_is_planned_again_once_a_second_at_most_however_much_happens(
             plans.append(problem)
             super().__init__(problem, clock=clock, budget=budget)
 
-    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(Search=Counted))
+    monkeypatch.setattr("longshore.podset.plan_source.greedy", SimpleNamespace(Search=Counted))
     sets = Sets(*WORKERS, WHOLE, *SEVEN)
     sets.after(5.0)
     before = len(plans)

@@ -178,7 +178,7 @@ def test_the_budget_is_that_of_the_trigger(
             budgets.append(budget)
             super().__init__(problem, clock=clock, budget=budget)
 
-    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(Search=Search))
+    monkeypatch.setattr("longshore.podset.plan_source.greedy", SimpleNamespace(Search=Search))
     sets = Sets(*WORKERS, trigger(budget=said), member("a"))
     sets.release()
     sets.after(1.0)

@@ -26,9 +26,9 @@ from longshore.kube.client import Client
 from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS
 from longshore.planning import LeftOut, Objective, Plan, Problem, greedy
 from longshore.podset.arguments import NAME, planner_settings
-from longshore.podset.planners import planners_of
+from longshore.podset.plan_entries import GATE, entries_of
+from longshore.podset.planner_services import planners_of
 from longshore.podset.profile import podset_profile, without_planner
-from longshore.podset.setplan import GATE, entries_of
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.texts import GATED, why_held
 

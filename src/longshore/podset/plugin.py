@@ -14,7 +14,7 @@ from longshore.errors import UserError
 from longshore.framework import Code, CycleState, NodeStatuses, PostFilterResult, Status, Wait, WakeOn
 from longshore.framework.points import MAX_PERMIT_WAIT
 from longshore.podset.arguments import NAME, planner_settings
-from longshore.podset.plans import PlanController
+from longshore.podset.controller import PlanController
 from longshore.podset.texts import NOT_BOUND, PLANNED_AGAIN
 
 _NOTHING = PostFilterResult(Status.unschedulable(""))

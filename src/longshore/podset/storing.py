@@ -9,7 +9,7 @@ from typing import Any
 from longshore.api import Pod
 from longshore.api.pod_set import POD_SET_LABEL, SchedulePlan
 from longshore.framework.effects import Ask, CreateObject, DeleteObject, Outcome, PatchObject
-from longshore.podset.setplan import SetPlan, annotations
+from longshore.podset.plan_entries import SetPlan, annotations
 
 # With more owners than this the list is left out: the plan still goes with the last pod, by our hand.
 _MOST_OWNERS = 50

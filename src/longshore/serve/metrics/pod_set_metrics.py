@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from longshore.podset.plans import PlanController
-from longshore.podset.triggers import TriggerController
+from longshore.podset.controller import PlanController
+from longshore.podset.trigger_controller import TriggerController
 from longshore.serve.metrics.engine_observer import Metrics
 
 

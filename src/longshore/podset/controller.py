@@ -13,13 +13,13 @@ from longshore.engine.decision.shapes import shape_key
 from longshore.engine.handle import EngineHandle
 from longshore.engine.queue.cluster_events import node_events
 from longshore.framework.controllers import Errand
+from longshore.podset.admission import Door
 from longshore.podset.agenda import Agenda, SetKey
-from longshore.podset.asking import Asking
-from longshore.podset.door import Door
-from longshore.podset.making import BETWEEN_WRITES, Making, word_about
-from longshore.podset.planners import PlannerSettings
-from longshore.podset.planstatus import PlanStatus
-from longshore.podset.setplan import SetPlan
+from longshore.podset.plan_entries import SetPlan
+from longshore.podset.plan_errands import BETWEEN_WRITES, Making, word_about
+from longshore.podset.plan_source import Asking
+from longshore.podset.plan_status import PlanStatus
+from longshore.podset.planner_services import PlannerSettings
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.texts import BEING_PLANNED, why_held
 

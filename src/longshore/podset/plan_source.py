@@ -26,7 +26,7 @@ from longshore.planning import greedy
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Problem
 from longshore.planning.verify import checked
-from longshore.podset.planners import Planner, PlannerSettings, planners_of
+from longshore.podset.planner_services import Planner, PlannerSettings, planners_of
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import NO_PLANNER, NO_PLANNER_FOR_THE_WHOLE, REASON_PLANNER
 

@@ -8,7 +8,7 @@ from tests.podset.stage import member, plan_by_hand
 from longshore.api import Change, Pod
 from longshore.api.pod_set import SCHEDULER_NAME, PlanEntry, SchedulePlan, SchedulePlanSpec
 from longshore.framework.effects import CreateObject, DeleteObject, PatchObject, Succeeded
-from longshore.podset.setplan import AWAITED, DIGEST, GATE, SetPlan, annotations, awaited_pods
+from longshore.podset.plan_entries import AWAITED, DIGEST, GATE, SetPlan, annotations, awaited_pods
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.storing import store
 

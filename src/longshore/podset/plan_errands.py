@@ -23,12 +23,12 @@ from longshore.framework.effects import (
     Succeeded,
 )
 from longshore.planning.plan import LeftOut, Plan
+from longshore.podset.admission import Door
 from longshore.podset.agenda import SetKey
-from longshore.podset.asking import Answer, Asking
 from longshore.podset.backoff import LONGEST, Backoff
-from longshore.podset.door import Door
-from longshore.podset.planstatus import PlanStatus
-from longshore.podset.setplan import GATE, Barred, SetPlan
+from longshore.podset.plan_entries import GATE, Barred, SetPlan
+from longshore.podset.plan_source import Answer, Asking
+from longshore.podset.plan_status import PlanStatus
 from longshore.podset.storing import store
 from longshore.podset.texts import (
     GATED,

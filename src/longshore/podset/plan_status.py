@@ -15,9 +15,9 @@ from longshore.api.pod_set import (
 )
 from longshore.framework.effects import MAX_NOTE, Ask, Outcome, PatchObject, RecordEvent, Succeeded, Tell
 from longshore.planning.plan import BUILT_IN
-from longshore.podset.asking import Answer
 from longshore.podset.conditions import condition, merged
-from longshore.podset.setplan import SetPlan
+from longshore.podset.plan_entries import SetPlan
+from longshore.podset.plan_source import Answer
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import REASON_PLANNER
 

@@ -9,7 +9,7 @@ from longshore.api import Pod
 from longshore.cluster import PodInfo
 from longshore.engine.handle import EngineHandle
 from longshore.podset.arguments import NAME
-from longshore.podset.setplan import SetPlan
+from longshore.podset.plan_entries import SetPlan
 from longshore.podset.texts import BEING_PLANNED
 
 
