@@ -12,7 +12,7 @@ from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger,
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger
 from longshore.cluster import PodInfo
-from longshore.podset.plan_entries import GATE
+from longshore.podset.members import GATE
 from longshore.sim import Faults
 from longshore.testing import NodeBuilder, pod
 

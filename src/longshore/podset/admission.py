@@ -1,116 +1,73 @@
-"""The door through which pods of a set come into the queue: in the order of the plan, or as a whole.
+"""Does what `react` asks for: lets members into the queue and through Permit, and keeps room for them."""
 
-A pod of a set that goes only as a whole waits in Permit, with its room taken, until all others are there too.
-"""
-
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable
 
 from longshore.api import Pod
 from longshore.cluster import PodInfo
 from longshore.engine.handle import EngineHandle
 from longshore.podset.arguments import NAME
-from longshore.podset.plan_entries import SetPlan
-from longshore.podset.texts import BEING_PLANNED
+from longshore.podset.members import Do, Event, Member, Stage, react
+from longshore.podset.set_state import SetState, StuckSets
+from longshore.podset.texts import BEING_PLANNED, why_held
 
 
-class Door:
-    def __init__(self, handle: EngineHandle, *, freed: Callable[[], None]) -> None:
-        """`freed` is called when room is kept no longer."""
+class Admission:
+    def __init__(self, handle: EngineHandle, stuck: StuckSets) -> None:
         self._handle = handle
-        self._freed = freed
+        self._stuck = stuck
+
+    def apply(self, state: SetState, event: Event) -> None:
+        changed, actions = react(state.members, event, state.facts)
+        state.members.update(changed)
+        wanted: dict[Do, list[Member]] = defaultdict(list)
+        for action in actions:
+            wanted[action.do].append(action.member)
+        if members := wanted[Do.FREE_ROOM]:
+            self.free_room(member.pod for member in members)
+        why = BEING_PLANNED if state.podset.released else why_held(state.podset)
+        for member in wanted[Do.REJECT]:
+            self._handle.reject(member.uid, NAME, why)
+        if members := wanted[Do.HOLD]:
+            self._handle.hold(member.pod for member in members)
+        for member in wanted[Do.KEEP_ROOM]:
+            self.keep_room(state, member.pod, member.planned_node(state.entries.current))
+        for uid in sorted(member.uid for member in wanted[Do.ALLOW]):
+            self._handle.allow(uid, NAME)
+        state.to_enter.update(member.uid for member in wanted[Do.ENTER])
+        state.to_open.update(member.uid for member in wanted[Do.OPEN_GATE])
+        state.to_inform.update(member.uid for member in wanted[Do.INFORM])
 
     def is_placed(self, pod: Pod) -> bool:
-        """Whether the pod is on a node as far as we know: bound, or about to be."""
+        """Whether the pod is on a node as far as is known: bound, or about to be."""
         return self._handle.cluster.pod(pod.key) is not None
 
-    def promise(self, plan: SetPlan, pod: Pod, node: str) -> None:
+    def in_flight(self, state: SetState) -> set[str]:
+        """The UIDs of the members that are being bound."""
+        going = state.members.of(Stage.BINDING, Stage.ALONE)
+        return {member.uid for member in going if self._handle.in_flight(member.pod)}
+
+    def keep_room(self, state: SetState, pod: Pod, node: str | None) -> None:
         """Keep the room of a pod that has its entry, until it is tried."""
         nominations = self._handle.cluster.nominations
-        known = nominations.node_of(pod.metadata.uid)
-        if known != node and not plan.spread and not self.is_placed(pod):
+        if node is None or nominations.node_of(pod.metadata.uid) == node:
+            return
+        if not state.members.are_spread and not self.is_placed(pod):
             nominations.add(PodInfo.of(pod), node)
 
-    def note_spread(self, plan: SetPlan, pod: Pod) -> None:
-        """If one pod of a set is to be spread, no room is kept for any.
-
-        They would look uneven: each is judged beside those promised to the same node, but not beside those
-        promised to others.
-        """
-        if not pod.spec.topology_spread_constraints:
-            return
-        if not plan.spread:
-            self.take_back_room(plan.podset.pending.values())
-        plan.spread.add(pod.metadata.uid)
-
-    def take_back_room(self, pods: Iterable[Pod]) -> None:
-        """What was kept for these is for others."""
+    def free_room(self, pods: Iterable[Pod]) -> None:
+        """Let others have the room that is kept for these pods."""
         nominations = self._handle.cluster.nominations
         kept = [pod for pod in pods if nominations.node_of(pod.metadata.uid) is not None]
         for pod in kept:
             self._handle.take_back_nomination(pod)
         if kept:
-            self._freed()
+            self._stuck.help(now=self._handle.now())
 
-    def let_in(self, plan: SetPlan) -> None:
-        """The pods that are ready may be tried."""
-        pods = [pod for uid in plan.ready if (pod := plan.podset.pending.get(uid)) is not None]
-        plan.going |= plan.ready
-        plan.ready.clear()
-        order = {name: number for number, name in enumerate(plan.entries)}
-        pods.sort(key=lambda pod: (order.get(pod.metadata.name, len(order)), pod.metadata.name))
-        self._handle.activate(pods)
-
-    def close(self, plan: SetPlan, pods: Iterable[Pod], why: str) -> None:
-        """The pods may not go after all, unless their bind is under way."""
-        pods = list(pods)
-        self.take_back_room(pods)
-        for pod in pods:
-            uid = pod.metadata.uid
-            plan.ready.discard(uid)
-            waits = uid in plan.gathered or uid in plan.admitted
-            if waits or not self._handle.in_flight(pod):
-                plan.going.discard(uid)
-            plan.gathered.discard(uid)
-            plan.admitted.pop(uid, None)
-            if waits:
-                self._handle.reject(uid, NAME, why)
-        self._handle.hold(pods)
-
-    def take_back(self, plan: SetPlan) -> None:
-        """Plan the set anew, as a whole, but for pods that are bound or being bound."""
-        plan.barred.clear()
-        waiting = list(plan.waiting())
-        self.close(plan, waiting, BEING_PLANNED)
-        for pod in waiting:
-            if not self.is_placed(pod):
-                plan.missing.add(pod.metadata.uid)
-                plan.unplanned.add(pod.metadata.uid)
-
-    def arrived(self, plan: SetPlan, pod: Pod) -> bool:
-        """The pod has its planned node. Whether it may be bound at once."""
-        uid = pod.metadata.uid
-        plan.missing.discard(uid)
-        if plan.all_or_nothing and plan.missing:
-            plan.gathered.add(uid)
-            return False
-        self.open_if_all_are_here(plan)
-        return True
-
-    def open_if_all_are_here(self, plan: SetPlan) -> None:
-        if plan.gathered and not plan.missing:
-            gathered, plan.gathered = sorted(plan.gathered), set()
-            for uid in gathered:
-                self._handle.allow(uid, NAME)
-
-    def admit(self, plan: SetPlan, uids: Iterable[str]) -> None:
-        """Entries of pods that found a node by themselves are stored: they may be bound."""
-        late = []
-        for uid in uids:
-            plan.admitted.pop(uid, None)
-            plan.left_out.pop(uid, None)
-            self._handle.allow(uid, NAME)
-            pod = plan.podset.pending.get(uid)
-            if pod is not None and not self.is_placed(pod):
-                late.append(pod)
-        # It has waited for too long, and is to be tried again on the node that is stored for it.
-        self._handle.activate(late)
+    def let_in(self, state: SetState) -> None:
+        """Have the pods that may enter the queue tried, in the order of the plan."""
+        entering, state.to_enter = state.to_enter, set()
+        members = [member for uid in entering if (member := state.members.get(uid)) is not None]
+        order = {name: number for number, name in enumerate(state.entries.current)}
+        members.sort(key=lambda member: (order.get(member.name, len(order)), member.name))
+        self._handle.activate(member.pod for member in members if member.is_admitted)

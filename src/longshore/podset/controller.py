@@ -1,31 +1,42 @@
-"""Keeps the plans: holds the pods of a set, has the set planned when its trigger fires, and lets its pods go.
+"""Holds the pods of a set, has the set planned when its trigger fires, and lets its pods go by the plan.
 
-It hears of everything that happens to sets, notes for each pod how far it has come, and looks at a set when
-there is something to be done about it; while nothing happens it costs nothing.
+The controller hears of every change to a set, turns it into events for its members, and looks at a set when
+there is something to do about it. While nothing happens it costs nothing.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from longshore.api import Change, Node, Pod, Service
 from longshore.api.pod_set import POD_SET_LABEL, SchedulePlan, ScheduleTrigger
+from longshore.engine.cycle.reporting import EVENT_FAILED_SCHEDULING
 from longshore.engine.decision.shapes import shape_key
 from longshore.engine.handle import EngineHandle
 from longshore.engine.queue.cluster_events import node_events
+from longshore.framework import Status, Wait
 from longshore.framework.controllers import Errand
-from longshore.podset.admission import Door
+from longshore.framework.effects import RecordEvent, SetCondition
+from longshore.framework.points import MAX_PERMIT_WAIT
+from longshore.podset.admission import Admission
 from longshore.podset.agenda import Agenda, SetKey
-from longshore.podset.plan_entries import SetPlan
-from longshore.podset.plan_errands import BETWEEN_WRITES, Making, word_about
-from longshore.podset.plan_source import Asking
+from longshore.podset.members import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen, Stage
+from longshore.podset.plan_errands import BETWEEN_WRITES, PlanErrands
+from longshore.podset.plan_source import PlanSource
 from longshore.podset.plan_status import PlanStatus
 from longshore.podset.planner_services import PlannerSettings
-from longshore.podset.sets import PodSet, Sets
-from longshore.podset.texts import BEING_PLANNED, why_held
+from longshore.podset.set_state import SetState, StuckSets
+from longshore.podset.sets import PodSet, SetsController, shared_sets
+from longshore.podset.texts import (
+    BEING_PLANNED,
+    REASON_WAITING,
+    condition_of,
+    is_told,
+    waiting_condition,
+    why_held,
+    why_waits,
+)
 
-T = TypeVar("T")
-
-# Tries to bind a pod to its planned node, before another one is planned.
+# Failures to bind a pod to its planned node before another node is planned.
 _MOST_FAILURES = 3
 
 
@@ -35,96 +46,91 @@ class Counts(NamedTuple):
     released_sets: int
 
 
-class PlanController:
+class PodSetController(SetsController):
     """A `Controller`, made by the plugin PodSetPlanner of a profile for the pods of that profile."""
 
     watches = (ScheduleTrigger, SchedulePlan)
 
     def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
+        super().__init__(shared_sets(handle.controllers))
         self._handle = handle
         self._settings = settings
-        self._door = Door(handle, freed=self._help_stuck)
-        self._asking = Asking(handle, settings, imagine=self._imagine)
-        self._making = Making(handle, self._asking, self._door, self._look)
-        self._sets = Sets()
-        self._plans: dict[SetKey, SetPlan] = {}
+        self._stuck = StuckSets()
+        self._admission = Admission(handle, self._stuck)
+        self._source = PlanSource(handle, settings)
+        self._errands = PlanErrands(handle, self._source, self._admission, self._stuck)
+        self._states: dict[SetKey, SetState] = {}
         self._statuses: dict[SetKey, PlanStatus] = {}
         self._agenda = Agenda()
-        # A plan is being made: pods are placed as if nothing held them.
-        self.imagining = False
 
     # What the plugin asks.
 
     def why_waits(self, pod: Pod) -> str:
         """Why the pod is not to be tried now; empty if it is."""
-        podset = self._sets.of(pod)
-        if podset is None:
-            podset = PodSet(pod.metadata.namespace, pod.metadata.labels[POD_SET_LABEL])
-        if not podset.released:
-            return why_held(podset, pod)
-        plan, uid = self._plan_of(pod), pod.metadata.uid
-        if plan is None:
-            return BEING_PLANNED
-        if uid in plan.going and uid not in plan.barred:
-            return ""
-        word = word_about(plan, pod)
-        return BEING_PLANNED if word is None else word.message
+        state = self._state_of(pod)
+        member = None if state is None else state.member(pod)
+        if state is not None and member is not None:
+            return why_waits(state.podset, member, not_stored=state.not_stored)
+        podset = self.sets.of(pod) or PodSet(pod.metadata.namespace, pod.metadata.labels[POD_SET_LABEL])
+        return BEING_PLANNED if podset.released else why_held(podset, pod)
 
     def planned_node(self, pod: Pod) -> str | None:
-        plan = self._plan_of(pod)
-        return None if plan is None else plan.entry(pod)
-
-    def refute(self, pod: Pod, node: str) -> None:
-        """The planned node will not do."""
-        plan, uid = self._plan_of(pod), pod.metadata.uid
-        if plan is not None:
-            plan.refused.setdefault(uid, set()).add(node)
-            del plan.failures[uid]
-            plan.going.discard(uid)
-            plan.unplanned.add(uid)
-            self._statuses[plan.podset.key].refuted(pod.metadata.name, node)
-            self._door.take_back_room([pod])
-            self._look(plan)
-
-    def not_bound(self, pod: Pod, node: str) -> None:
-        """The pod had its planned node, and that came to nothing."""
-        plan, uid = self._plan_of(pod), pod.metadata.uid
-        if plan is not None and uid in plan.going and plan.entry(pod) == node:
-            plan.failures[uid] += 1
+        state = self._state_of(pod)
+        return None if state is None else state.planned_node(pod)
 
     def is_given_up(self, pod: Pod) -> bool:
         """Whether binding the pod to its planned node has failed too often."""
-        plan = self._plan_of(pod)
-        return plan is not None and plan.failures[pod.metadata.uid] >= _MOST_FAILURES
+        state = self._state_of(pod)
+        member = None if state is None else state.member(pod)
+        return member is not None and member.failures >= _MOST_FAILURES
 
-    def permits(self, pod: Pod, node: str) -> bool:
-        """Whether the pod may be bound at once; if not, it waits for others, or until that is stored."""
-        plan = self._plan_of(pod)
-        if plan is None or pod.metadata.uid in plan.by_themselves:
-            return True
-        if plan.entry(pod) == node:
-            return self._door.arrived(plan, pod)
-        plan.admitted[pod.metadata.uid] = (pod.metadata.name, node)
-        self._look(plan)
-        return False
+    def refute(self, pod: Pod, node: str) -> None:
+        """Plan the pod again: its planned node does not fit."""
+        if (state := self._state_of(pod)) is not None:
+            self._admission.apply(state, Refuted(pod.metadata.uid, node))
+            self._statuses[state.podset.key].refuted(pod.metadata.name, node)
+            state.look(self._handle.now())
 
-    # What others count, from any thread.
+    def not_bound(self, pod: Pod, node: str) -> None:
+        if (state := self._state_of(pod)) is not None:
+            self._admission.apply(state, NotBound(pod.metadata.uid, node))
+
+    def permit(self, pod: Pod, node: str) -> Status | Wait | None:
+        """Let the pod be bound, or have it wait for other pods or until its entry is stored."""
+        state = self._state_of(pod)
+        if state is None:
+            return None
+        self._admission.apply(state, Reserved(pod.metadata.uid, node))
+        member = state.member(pod)
+        match None if member is None else member.stage:
+            case None | Stage.ALONE:
+                return None
+            case Stage.BINDING if state.planned_node(pod) == node:
+                return None
+            case Stage.GATHERED:
+                return Wait(MAX_PERMIT_WAIT)
+            case Stage.FOUND:
+                state.look(self._handle.now())
+                return Wait(MAX_PERMIT_WAIT)
+        # Since the attempt began, the set was held or has to be planned again.
+        return Status.unschedulable(self.why_waits(pod) or BEING_PLANNED)
+
+    # What metrics count, from any thread.
 
     def counts(self) -> Counts:
-        plans = self._plans.copy().values()
-        held = [each for each in plans if not each.podset.released]
-        pods = sum(sum(map(plan.is_for_us, plan.podset.pending.copy().values())) for plan in held)
-        return Counts(pods, len(held), len(plans) - len(held))
+        states = self._states.copy().values()
+        held = [state for state in states if not state.podset.released]
+        return Counts(sum(len(state.members) for state in held), len(held), len(states) - len(held))
 
     @property
     def planned_again(self) -> int:
-        """Plans that were made because a planned node would not do any more."""
-        return self._making.again
+        """How many plans were made because a planned node no longer fitted."""
+        return self._errands.again
 
     @property
     def planner_failures(self) -> dict[tuple[str, str], int]:
-        """Of planner services, by name and by what they fail."""
-        return dict(self._asking.failures)
+        """How often planner services failed, by name and by how."""
+        return dict(self._source.failures)
 
     # What the engine tells.
 
@@ -133,199 +139,160 @@ class PlanController:
         return self._agenda.deadline
 
     def changed(self, change: Change[Any], *, now: float) -> None:
-        for podset in self._sets.changed(change):
-            self._set_changed(self._plans.get(podset.key) or self._begin(podset, now=now), change, now=now)
-        if self._making.stuck and _may_help(change):
-            self._help_stuck()
+        for podset in self.sets.changed(change):
+            self._set_changed(self._states.get(podset.key) or self._begin(podset, now=now), change, now=now)
+        if self._stuck and _may_help(change):
+            self._stuck.help(now=now)
         if isinstance(change.object, Service):
-            for plan in [each for each in self._plans.values() if each.by_themselves]:
+            for state in [each for each in self._states.values() if each.members.count(Stage.ALONE)]:
                 # There may be a planner by now.
-                self._look_at_all(plan, now=now)
+                self._start_over(state, now=now)
 
-    def _set_changed(self, plan: SetPlan, change: Change[Any], *, now: float) -> None:
+    def _set_changed(self, state: SetState, change: Change[Any], *, now: float) -> None:
         match change.object:
             case Pod() as pod:
-                self._pod_changed(plan, pod, now=now)
-                if plan.barred and _is_another(change.old, change.new):
-                    self._retry(plan, now=now)
-            case ScheduleTrigger() if plan.meaning != _meaning(plan.podset):
-                self._look_at_all(plan, now=now)
-            case ScheduleTrigger() if plan.barred and _has_more_time(change.old, change.new):
-                self._making.try_again(plan)
-                self._look(plan)
+                self._pod_changed(state, pod, now=now)
+                if state.members.count(Stage.BARRED) and _is_another(change.old, change.new):
+                    state.retry(now=now)
+            case ScheduleTrigger() if state.meaning != state.current_meaning:
+                self._start_over(state, now=now)
+            case ScheduleTrigger() if _has_more_time(change.old, change.new):
+                if state.members.count(Stage.BARRED):
+                    self._errands.plan_again(state)
+                    state.look(now)
             case SchedulePlan():
-                plan.outdated = True
-                self._look(plan)
-                if plan.told(now=now):
-                    self._look_at_all(plan, now=now)
+                state.outdated = True
+                state.look(now)
+                if state.entries.watched(now=now):
+                    self._start_over(state, now=now)
 
     def advance(self, *, now: float) -> Iterable[Errand]:
         for key in self._agenda.due(now):
-            plan = self._plans.get(key)
-            if plan is None:
+            if (state := self._states.get(key)) is None:
                 continue
-            for later in (plan.retry_at, plan.watch_due):
+            for later in (state.retry_at, state.entries.watch_due):
                 if later is not None and later > now:
-                    self._agenda.put(key, later)
-            yield from self._do(plan, now=now)
+                    state.look(later)
+            yield from self._look_at(state, now=now)
 
-    def _do(self, plan: SetPlan, *, now: float) -> Iterable[Errand]:
-        making = self._making
-        if plan.told(now=now):
-            self._look_at_all(plan, now=now)
-        if plan.untold:
-            making.tell(plan)
-        yield from making.open_gates(plan)
-        if plan.ready:
-            self._door.let_in(plan)
-        if plan.under_way:
+    def _look_at(self, state: SetState, *, now: float) -> Iterable[Errand]:
+        if state.entries.watched(now=now):
+            self._start_over(state, now=now)
+        self._inform(state)
+        yield from self._errands.open_gates(state)
+        if state.to_enter:
+            self._admission.let_in(state)
+        if state.under_way:
             return
-        if plan.retry_at is not None and plan.retry_at <= now:
-            making.try_again(plan)
-        errand = self._next_errand(plan, now=now)
+        if state.retry_at is not None and state.retry_at <= now:
+            self._errands.plan_again(state)
+        errand = self._next_errand(state, now=now)
         if errand is not None:
-            plan.under_way = True
+            state.under_way = True
             yield errand
 
-    def _next_errand(self, plan: SetPlan, *, now: float) -> Errand | None:
-        """One at a time for each set: planning comes first, and what is for people last."""
-        podset, status = plan.podset, self._statuses[plan.podset.key]
-        if plan.needs_planning or plan.outdated:
-            if plan.storing.until > now:
-                self._agenda.put(podset.key, plan.storing.until)
-            elif plan.needs_planning:
-                return self._making.make(plan, status)
+    def _next_errand(self, state: SetState, *, now: float) -> Errand | None:
+        """One at a time for each set: planning comes first, and the status last."""
+        podset, status = state.podset, self._statuses[state.podset.key]
+        if state.needs_planning or state.outdated:
+            if state.storing.until > now:
+                state.look(state.storing.until)
+            elif state.needs_planning:
+                return self._errands.plan(state, status)
             else:
-                return self._making.correct(plan, status)
-        due = max(plan.status_written + BETWEEN_WRITES, plan.telling.until)
+                return self._errands.correct(state, status)
+        due = max(state.status_written + BETWEEN_WRITES, state.telling.until)
         if due > now and not podset.is_empty:
-            # Not before then it is asked what to tell, which takes a look at all pods.
-            self._agenda.put(podset.key, due)
-        elif status.is_outdated(plan):
+            # The status is compared when it may be written: that takes a look at all pods.
+            state.look(due)
+        elif status.is_outdated(state.entries.current, state.unplaced()):
             if due <= now:
-                return self._making.write_status(plan, status)
-            self._agenda.put(podset.key, due)
+                return self._errands.write_status(state, status)
+            state.look(due)
         elif podset.is_empty:
-            del self._plans[podset.key], self._statuses[podset.key]
-            self._sets.forget_if_empty(podset)
+            del self._states[podset.key], self._statuses[podset.key]
+            podset.in_use = False
+            self.sets.forget_if_empty(podset)
         return None
 
-    # Which pods need what.
-
-    def _begin(self, podset: PodSet, *, now: float) -> SetPlan:
+    def _begin(self, podset: PodSet, *, now: float) -> SetState:
         name = self._handle.chooser.profile.scheduler_name
-        plan = SetPlan(podset, name, enters_all=self._settings.fallback == "built-in")
-        self._plans[podset.key] = plan
+        enters_all = self._settings.fallback == "built-in"
+        state = self._states[podset.key] = SetState(podset, name, self._agenda, enters_all=enters_all)
         self._statuses[podset.key] = PlanStatus(podset, self._handle.tell)
-        plan.told(now=now)
-        return plan
+        podset.in_use = True
+        state.entries.watched(now=now)
+        return state
 
-    def _pod_changed(self, plan: SetPlan, pod: Pod, *, now: float) -> None:
-        podset, uid, name = plan.podset, pod.metadata.uid, pod.metadata.name
+    def _pod_changed(self, state: SetState, pod: Pod, *, now: float) -> None:
+        podset, uid, name = state.podset, pod.metadata.uid, pod.metadata.name
         if uid in podset.pending:
-            if not plan.released or uid not in plan.going:
-                self._sort(plan, podset.pending[uid])
-            if plan.awaits(name):
-                plan.outdated = True
-            self._look(plan)
+            if state.is_member(pod):
+                self._admission.apply(state, Seen(podset.pending[uid]))
+            if state.entries.awaits(name):
+                state.outdated = True
+            state.look(now)
             return
-        if uid not in podset.bound:
-            plan.gone.add(name)
-            self._door.close(plan, [pod], BEING_PLANNED)
-            if plan.barred:
-                # The others may fit without it.
-                self._retry(plan, now=now)
-        plan.forget(uid)
-        self._door.open_if_all_are_here(plan)
         bound = podset.bound.get(uid)
-        if plan.entries.get(name) != (None if bound is None else bound.spec.node_name):
-            plan.outdated = True
-        self._look(plan, after=BETWEEN_WRITES)
+        state.gate_backoffs.pop(uid, None)
+        if bound is None:
+            state.entries.gone.add(name)
+        self._admission.apply(state, Left(uid, gone=bound is None))
+        if bound is None and state.members.count(Stage.BARRED):
+            # The others may fit without it.
+            state.retry(now=now)
+        if state.entries.current.get(name) != (None if bound is None else bound.spec.node_name):
+            state.outdated = True
+        state.look(now + BETWEEN_WRITES)
 
-    def _look_at_all(self, plan: SetPlan, *, now: float) -> None:
-        """The trigger means something else, or someone has changed the plan."""
-        podset = plan.podset
-        plan.meaning, plan.released = _meaning(podset), podset.released
-        plan.begin_anew()
-        waiting = list(plan.waiting())
-        self._door.close(plan, waiting, BEING_PLANNED if plan.released else why_held(podset))
-        for pod in waiting:
-            self._sort(plan, pod)
-        plan.outdated = True
-        self._look(plan)
+    def _start_over(self, state: SetState, *, now: float) -> None:
+        """The trigger means something else, or somebody has changed the plan."""
+        state.meaning, state.retry_at = state.current_meaning, None
+        self._admission.apply(state, Recalled(self._admission.in_flight(state)))
+        self._admission.apply(state, Reviewed())
+        state.outdated = True
+        state.look(now)
 
-    def _sort(self, plan: SetPlan, pod: Pod) -> None:
-        """Note what is to be done about a pod without a node."""
-        uid = pod.metadata.uid
-        if not plan.is_ours(pod):
-            return
-        self._door.note_spread(plan, pod)
-        if plan.released and plan.all_or_nothing and not self._door.is_placed(pod):
-            plan.missing.add(uid)
-        if not plan.released or uid in plan.barred:
-            self._making.tell_if_news(plan, pod)
-        elif uid in plan.unplanned:
-            # Being planned: what is stored for it so far does not count.
-            return
-        elif plan.entry(pod) is not None:
-            plan.left_out.pop(uid, None)
-            self._making.make_ready(plan, pod)
-        elif uid in plan.by_themselves:
-            self._making.make_ready(plan, pod)
-        elif uid not in plan.left_out and uid not in plan.admitted:
-            plan.unplanned.add(uid)
+    def _inform(self, state: SetState) -> None:
+        """Write why pods wait. A pod with a gate has a condition of the API server that says so."""
+        uids, state.to_inform = sorted(state.to_inform), set()
+        for uid in uids:
+            member = state.members.get(uid)
+            if member is None or member.pod.spec.scheduling_gates:
+                continue
+            why = condition_of(state.podset, member, not_stored=state.not_stored)
+            if why is None or is_told(member.pod, *why):
+                continue
+            normal = why.reason == REASON_WAITING
+            self._handle.tell(
+                RecordEvent.of(
+                    member.pod,
+                    kind="Normal" if normal else "Warning",
+                    reason=why.reason if normal else EVENT_FAILED_SCHEDULING,
+                    action="Scheduling",
+                    note=why.message,
+                )
+            )
+            self._handle.tell(SetCondition.of(member.pod, waiting_condition(member.pod, *why)))
 
-    def _retry(self, plan: SetPlan, *, now: float) -> None:
-        """Something has happened that may help the barred pods."""
-        plan.retry_at = max(now, plan.not_before)
-        self._agenda.put(plan.podset.key, plan.retry_at)
-
-    def _help_stuck(self) -> None:
-        """There may be room where there was none before."""
-        for key, plan in list(self._making.stuck.items()):
-            if plan.barred:
-                self._retry(plan, now=self._handle.now())
-            elif plan.under_way:
-                plan.helped = True
-            else:
-                del self._making.stuck[key]
-
-    def _imagine(self, work: Callable[[], T]) -> T:
-        self.imagining = True
-        try:
-            return work()
-        finally:
-            self.imagining = False
-
-    def _plan_of(self, pod: Pod) -> SetPlan | None:
-        return self._plans.get((pod.metadata.namespace, pod.metadata.labels.get(POD_SET_LABEL, "")))
-
-    def _look(self, plan: SetPlan, *, after: float = 0.0) -> None:
-        self._agenda.put(plan.podset.key, self._handle.now() + after)
-
-
-def _meaning(podset: PodSet) -> object:
-    """What of its triggers matters to the pods of a set."""
-    trigger = podset.trigger
-    if podset.released and trigger is not None:
-        return trigger.spec.all_or_nothing, trigger.spec.objective
-    return why_held(podset)
+    def _state_of(self, pod: Pod) -> SetState | None:
+        return self._states.get((pod.metadata.namespace, pod.metadata.labels.get(POD_SET_LABEL, "")))
 
 
 def _is_another(old: object, new: object) -> bool:
-    """Whether the pod is to be judged in another way than before."""
+    """Whether what decides where the pod fits has changed."""
     return isinstance(old, Pod) and isinstance(new, Pod) and shape_key(old) != shape_key(new)
 
 
 def _has_more_time(old: object, new: object) -> bool:
-    """Whether the trigger allows for a longer search."""
+    """Whether the trigger allows a longer search."""
     if not isinstance(old, ScheduleTrigger) or not isinstance(new, ScheduleTrigger):
         return False
     return new.spec.budget_seconds > old.spec.budget_seconds
 
 
 def _may_help(change: Change[Any]) -> bool:
-    """Whether there may be room, or whatever else was missing, where there was none before."""
+    """Whether there may be room, or anything else that was missing, where there was none before."""
     match change:
         case Change(None | Node() as old, None | Node() as new):
             return any(True for _ in node_events(old, new))

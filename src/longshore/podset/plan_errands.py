@@ -1,363 +1,258 @@
-"""How the plan of a set is made and stored, and what follows from it; each is an errand.
+"""What is written for a set, each an errand: its plan, the status of the plan, and the removal of gates.
 
-The plan is stored before any pod is bound by it, so whoever takes over after a crash goes on with the same
-one.
+The plan is stored before any pod is bound by it, so that a scheduler that takes over after a crash continues
+with the same one.
 """
 
 from collections.abc import Generator, Iterator
-from typing import Protocol
 
 from longshore.api import Pod
 from longshore.api.pod_set import ScheduleTrigger
-from longshore.engine.cycle.reporting import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
 from longshore.engine.handle import EngineHandle
 from longshore.framework.controllers import Errand
-from longshore.framework.effects import (
-    MAX_NOTE,
-    Ask,
-    Conflict,
-    Outcome,
-    PatchObject,
-    RecordEvent,
-    SetCondition,
-    Succeeded,
-)
+from longshore.framework.effects import MAX_NOTE, Ask, Conflict, Outcome, PatchObject, Succeeded
 from longshore.planning.plan import LeftOut, Plan
-from longshore.podset.admission import Door
-from longshore.podset.agenda import SetKey
+from longshore.podset.admission import Admission
 from longshore.podset.backoff import LONGEST, Backoff
-from longshore.podset.plan_entries import GATE, Barred, SetPlan
-from longshore.podset.plan_source import Answer, Asking
+from longshore.podset.members import FoundStored, PlannedAgain, PlanStored, Stage
+from longshore.podset.plan_source import Answer, PlanSource
 from longshore.podset.plan_status import PlanStatus
-from longshore.podset.storing import store
-from longshore.podset.texts import (
-    GATED,
-    NOT_STORED,
-    REASON_GATES,
-    REASON_PLANNER,
-    REASON_STORE,
-    REASON_WAITING,
-    is_told,
-    waiting_condition,
-    why_held,
-)
+from longshore.podset.set_state import SetState, StuckSets
+from longshore.podset.texts import NOT_STORED, REASON_GATES, REASON_PLANNER, why_gated
 
 # Seconds between two writes of a plan that only shrinks, or of its status.
 BETWEEN_WRITES = 1.0
-# When barred pods are planned again even if nothing changes before.
+# Seconds after which barred pods are planned again even if nothing changes.
 _AGAIN = 10.0
-# A set that does not fit is planned again when something changes, but then rests so many times as long as
-# the planning took, though not for ever.
+# A set that does not fit is planned again when something changes, but rests before, for so many times as long
+# as the planning took, within these limits in seconds.
 _REST = 20.0
 _SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
 
 
-class Look(Protocol):
-    def __call__(self, plan: SetPlan, *, after: float = 0.0) -> None:
-        """Look at the set again after so many seconds."""
-        ...
-
-
-class Making:
-    def __init__(self, handle: EngineHandle, asking: Asking, door: Door, look: Look) -> None:
+class PlanErrands:
+    def __init__(
+        self, handle: EngineHandle, source: PlanSource, admission: Admission, stuck: StuckSets
+    ) -> None:
         self._handle = handle
-        self._asking = asking
-        self._door = door
-        self._look = look
-        # Sets with barred pods, or being planned: what happens in the cluster may help them.
-        self.stuck: dict[SetKey, SetPlan] = {}
-        # How many plans were made because a planned node would not do any more.
+        self._source = source
+        self._admission = admission
+        self._stuck = stuck
+        # How many plans were made because a planned node no longer fitted.
         self.again = 0
 
-    # The plan.
-
-    def make(self, plan: SetPlan, status: PlanStatus) -> Errand:
-        """Plan what has no entry yet, store it together with what found a node by itself, let all go."""
+    def plan(self, state: SetState, status: PlanStatus) -> Errand:
+        """Plan pods without an entry, store that together with the nodes that pods found, and let them go."""
         done = False
-        plan.helped = False
-        self.stuck[plan.podset.key] = plan
-        plan.note_left_behind(wall=self._handle.wall_time)
+        state.helped = False
+        self._stuck.add(state)
+        state.entries.note_left_behind(wall=self._handle.wall_time)
         try:
-            done = yield from self._make(plan, status)
+            done = yield from self._plan(state, status)
         finally:
-            plan.under_way = False
-            if not plan.barred:
-                self.stuck.pop(plan.podset.key, None)
-            self._look(plan, after=0.0 if done and plan.needs_planning else BETWEEN_WRITES)
+            if not state.members.count(Stage.BARRED):
+                self._stuck.discard(state)
+            self._end(state, at_once=done)
 
-    def _make(self, plan: SetPlan, status: PlanStatus) -> Generator[Ask, Outcome, bool]:
-        if plan.all_or_nothing and plan.unplanned:
-            self._door.take_back(plan)
-        pods, meant, trigger = self._to_plan(plan), plan.meaning, plan.podset.trigger
-        answer = None
+    def _plan(self, state: SetState, status: PlanStatus) -> Generator[Ask, Outcome, bool]:
+        admission, members = self._admission, state.members
+        if state.all_or_nothing and members.count(Stage.UNPLANNED):
+            admission.apply(state, PlannedAgain(whole=True, in_flight=admission.in_flight(state)))
+        pods, meaning, trigger = self._to_plan(state), state.meaning, state.podset.trigger
+        answer: Answer | None = None
         if pods and trigger is not None:
-            self.again += any(pod.metadata.uid in plan.refused for pod in pods)
-            answer = yield from self._answer(plan, trigger, pods)
-            if plan.meaning != meant:
-                # Held again, or to be planned in another way.
+            self.again += any(member.refused for member in members.of(Stage.UNPLANNED))
+            answer = yield from self._answer(state, trigger)
+            if state.meaning != meaning:
+                # Held again, or planned in another way.
                 return True
-            # Some may have been planned by hand meanwhile.
-            pods = [pod for pod in pods if pod.metadata.uid in plan.unplanned]
-            if pods and not answer.by_themselves:
-                made = answer.plan
-                self._handle.observer.planned(
-                    made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
-                )
-        admitted = dict(plan.admitted)
-        waiting = {pod.metadata.uid for pod in pods}
-        assignments = () if answer is None else answer.plan.assignments
-        planned = {each.pod.partition("/")[2]: each.node for each in assignments if each.uid in waiting}
-        for pod in pods:
-            if (node := planned.get(pod.metadata.name)) is not None:
-                self._door.promise(plan, pod, node)
-        entries = plan.revised(
-            {**planned, **dict(admitted.values())}, without={pod.metadata.name for pod in pods}
+            # Somebody may have entered some of them meanwhile.
+            waiting = {member.uid for member in members.of(Stage.UNPLANNED)}
+            pods = {uid: pod for uid, pod in pods.items() if uid in waiting}
+        made = answer.plan if answer is not None and pods and not answer.no_planner else None
+        assignments = [each for each in made.assignments if each.uid in pods] if made else []
+        planned = {pods[each.uid].metadata.name: each.node for each in assignments}
+        if made is not None:
+            self._handle.observer.planned(
+                made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
+            )
+        for each in assignments:
+            admission.keep_room(state, pods[each.uid], each.node)
+        found = members.of(Stage.FOUND)
+        entries = state.entries.revised(
+            {**planned, **{member.name: member.found for member in found}},
+            without={pod.metadata.name for pod in pods.values()},
         )
-        if entries != plan.entries and not (yield from self._store(plan, entries, status)):
-            self._door.take_back_room(pods)
+        if entries != state.entries.current and not (yield from self._store(state, entries, status)):
+            admission.free_room(pods.values())
             return False
         if answer is not None:
-            if pods and not answer.by_themselves:
-                status.made(answer, whole=planned.keys() == plan.entries.keys())
-            self._sort_out(plan, pods, answer)
-        self._door.admit(plan, [uid for uid in admitted if uid in plan.admitted])
-        self._door.let_in(plan)
+            if made is not None:
+                status.made(answer, whole=planned.keys() == state.entries.current.keys())
+            self._settle(state, list(pods), answer)
+        placed = {member.uid for member in found if admission.is_placed(member.pod)}
+        admission.apply(state, FoundStored({member.uid for member in found}, placed))
+        admission.let_in(state)
         if answer is not None and pods:
             status.tell(answer)
-        return bool(pods or admitted)
+        return bool(pods or found)
 
-    def _to_plan(self, plan: SetPlan) -> list[Pod]:
-        """Not those that may have been bound: that is for the watch to tell."""
-        if not plan.released:
-            return []
-        pods = [plan.podset.pending[uid] for uid in sorted(plan.unplanned)]
-        found = [pod for pod in pods if not self._door.is_placed(pod)]
-        self._door.take_back_room(found)
-        return found
+    def _to_plan(self, state: SetState) -> dict[str, Pod]:
+        """The pods to plan, by UID. Those that may be bound already wait until the watch says so."""
+        members = state.members.of(Stage.UNPLANNED)
+        pods = {member.uid: member.pod for member in members if not self._admission.is_placed(member.pod)}
+        self._admission.free_room(pods.values())
+        return dict(sorted(pods.items()))
 
-    def _answer(
-        self, plan: SetPlan, trigger: ScheduleTrigger, pods: list[Pod]
-    ) -> Generator[Ask, Outcome, Answer]:
-        podset = plan.podset
-        gated = next((pod for pod in podset.pending.values() if _is_shut(plan, pod)), None)
+    def _answer(self, state: SetState, trigger: ScheduleTrigger) -> Generator[Ask, Outcome, Answer]:
+        """The one place where a plan is asked for."""
+        members = [
+            each for each in state.members.of(Stage.UNPLANNED) if not self._admission.is_placed(each.pod)
+        ]
+        gated = next(iter(state.members.of(Stage.GATED)), None)
         if trigger.spec.all_or_nothing and gated is not None:
-            return _none_go(pods, gated)
-        uids, meant = [pod.metadata.uid for pod in pods], plan.meaning
+            why = why_gated(gated.pod)
+            left_out = tuple(LeftOut(each.pod.key, each.uid, why) for each in members)
+            return Answer(Plan((), left_out), barred=REASON_GATES)
+        uids, meaning = sorted(member.uid for member in members), state.meaning
 
         def waiting() -> dict[str, Pod]:
-            if plan.meaning != meant:
+            if state.meaning != meaning:
                 return {}
-            known = {uid: podset.pending[uid] for uid in uids if uid in plan.unplanned}
-            return {uid: pod for uid, pod in known.items() if not self._door.is_placed(pod)}
+            known = [each for uid in uids if (each := state.members.get(uid)) is not None]
+            return {
+                each.uid: each.pod
+                for each in known
+                if each.stage is Stage.UNPLANNED and not self._admission.is_placed(each.pod)
+            }
 
+        entries = state.entries.current
+        nodes = {member.uid: member.planned_node(entries) for member in members}
         return (
-            yield from self._asking.plan(
-                podset,
-                waiting,
+            yield from self._source.plan(
+                state.podset,
                 trigger,
-                kept={pod.metadata.uid: node for pod in pods if (node := plan.entry(pod)) is not None},
-                refused={uid: nodes for uid, nodes in plan.refused.items() if uid in uids},
+                waiting,
+                kept={uid: node for uid in uids if (node := nodes[uid]) is not None},
+                refused={member.uid: member.refused for member in members if member.refused},
             )
         )
 
-    def _sort_out(self, plan: SetPlan, pods: list[Pod], answer: Answer) -> None:
-        """The plan is stored: what becomes of each pod."""
+    def _settle(self, state: SetState, uids: list[str], answer: Answer) -> None:
+        """The plan is stored: move its pods on, and say when to plan again those that may not go."""
         now = self._handle.now()
         left_out = {each.uid: each.reason for each in answer.plan.left_out}
-        # Nothing need change for another planner to answer, or for a refused node to do after all.
-        by_itself = answer.barred == REASON_PLANNER or not left_out.keys().isdisjoint(plan.refused)
-        for pod in pods:
-            uid = pod.metadata.uid
-            if answer.by_themselves and uid in plan.unplanned:
-                plan.unplanned.discard(uid)
-                plan.by_themselves.add(uid)
-                self.make_ready(plan, pod)
-                continue
-            # Not if the watch has told of the stored plan before, or of something else.
-            if uid not in plan.unplanned or (uid not in left_out and plan.entry(pod) is None):
-                continue
-            plan.unplanned.discard(uid)
-            if uid not in left_out:
-                self.make_ready(plan, pod)
-                continue
-            plan.refused.pop(uid, None)
-            if answer.barred or pod.spec.scheduling_gates:
-                plan.barred[uid] = Barred(answer.barred or REASON_UNSCHEDULABLE, left_out[uid])
-                self.tell_if_news(plan, pod)
-            else:
-                plan.left_out[uid] = left_out[uid]
-                plan.ready.add(uid)
-        if plan.barred:
-            self.stuck[plan.podset.key] = plan
-            plan.not_before = now + max(_SHORTEST_REST, min(_REST * answer.plan.seconds, _LONGEST_REST))
-            if plan.helped:
-                plan.retry_at = plan.not_before
+        # Nothing need change for another planner to answer, or for a refused node to fit after all.
+        refused = {member.uid for member in state.members if member.refused}
+        by_itself = answer.barred == REASON_PLANNER or not refused.isdisjoint(left_out)
+        self._admission.apply(state, PlanStored(uids, left_out, answer.barred, answer.no_planner))
+        if state.members.count(Stage.BARRED):
+            self._stuck.add(state)
+            rest = min(_REST * answer.plan.seconds, _LONGEST_REST)
+            state.not_before = now + max(_SHORTEST_REST, rest)
+            if state.helped:
+                state.retry(now=now)
             elif by_itself:
-                plan.retry_at = now + _AGAIN
-            if plan.retry_at is not None:
-                self._look(plan, after=plan.retry_at - now)
+                state.retry_at = now + _AGAIN
+                state.look(state.retry_at)
 
-    def try_again(self, plan: SetPlan) -> None:
-        """Something has changed, or the time has come: plan the barred pods anew."""
-        plan.retry_at = None
-        plan.unplanned |= plan.barred.keys()
-        plan.barred.clear()
-        self.stuck.pop(plan.podset.key, None)
-
-    def make_ready(self, plan: SetPlan, pod: Pod) -> None:
-        """The pod has its entry: it may go, as soon as it has no gate."""
-        uid, node = pod.metadata.uid, plan.entry(pod)
-        if node is not None:
-            self._door.promise(plan, pod, node)
-        if not pod.spec.scheduling_gates:
-            plan.ready.add(uid)
-        elif uid not in plan.opening:
-            plan.closed.add(uid)
+    def plan_again(self, state: SetState) -> None:
+        """Something has changed, or the time has come: plan the barred pods again."""
+        state.retry_at = None
+        self._admission.apply(state, PlannedAgain(whole=False))
+        self._stuck.discard(state)
 
     def _store(
-        self, plan: SetPlan, entries: dict[str, str], status: PlanStatus
+        self, state: SetState, wanted: dict[str, str], status: PlanStatus
     ) -> Generator[Ask, Outcome, bool]:
-        if not entries and plan.podset.plan is None:
-            # Stored by us a moment ago: the watch will tell what is to be deleted.
+        entries = state.entries
+        if not wanted and state.podset.plan is None:
+            # Stored a moment ago: the watch will report what is to be deleted.
             return False
-        before = _version(plan)
-        plan.writing = entries
-        outcome = yield from store(plan, entries)
-        plan.writing = None
-        # The watch outranks an answer that it came to nothing.
-        if isinstance(outcome, Succeeded) or plan.entries == entries:
-            plan.storing.succeeded()
-            plan.not_stored = ""
-            plan.wrote(entries, now=self._handle.now())
-            if plan.watch_due is not None:
-                self._look(plan, after=plan.watch_due - self._handle.now())
+        before = entries.version
+        entries.writing = wanted
+        outcome = yield from entries.store(wanted)
+        entries.writing = None
+        now = self._handle.now()
+        # The watch outranks an answer that says the write failed.
+        if isinstance(outcome, Succeeded) or entries.current == wanted:
+            state.storing.succeeded()
+            state.not_stored = ""
+            entries.wrote(wanted, now=now)
+            if entries.watch_due is not None:
+                state.look(entries.watch_due)
             return True
-        if isinstance(outcome, Conflict) and _version(plan) != before:
-            # It is known how someone else has changed it: nothing is to be waited for.
-            self._look(plan)
+        if isinstance(outcome, Conflict) and entries.version != before:
+            # The watch has reported already how somebody else has changed it.
+            state.look(now)
             return False
-        why = outcome.message
-        plan.storing.failed(now=self._handle.now())
+        state.storing.failed(now=now)
         if not isinstance(outcome, Conflict):
-            status.not_stored(why)
-        if plan.storing.lasts:
-            plan.not_stored = NOT_STORED.format(why=why)[:MAX_NOTE]
-            for uid in (plan.unplanned | plan.admitted.keys()) & plan.podset.pending.keys():
-                self.tell_if_news(plan, plan.podset.pending[uid])
+            status.not_stored(outcome.message)
+        if state.storing.lasts:
+            state.not_stored = NOT_STORED.format(why=outcome.message)[:MAX_NOTE]
+            state.to_inform.update(each.uid for each in state.members.of(Stage.UNPLANNED, Stage.FOUND))
         return False
 
-    def correct(self, plan: SetPlan, status: PlanStatus) -> Errand:
-        """Pods have gone, or are elsewhere than the plan says, or have come that their entries awaited."""
+    def correct(self, state: SetState, status: PlanStatus) -> Errand:
+        """Bring the plan in line with the pods: some are gone, have another node, or have come at last."""
         try:
-            plan.outdated = False
-            plan.note_left_behind(wall=self._handle.wall_time)
-            entries = plan.revised(without=_refused(plan))
-            if entries != plan.entries or not plan.is_adopted(entries):
-                plan.outdated = not (yield from self._store(plan, entries, status))
+            state.outdated = False
+            state.entries.note_left_behind(wall=self._handle.wall_time)
+            current = state.entries.current
+            wrong = {each.name for each in state.members if current.get(each.name) in each.refused}
+            entries = state.entries.revised(without=wrong)
+            if entries != current or not state.entries.is_adopted(entries):
+                state.outdated = not (yield from self._store(state, entries, status))
         finally:
-            plan.under_way = False
-            self._look(plan, after=0.0 if plan.needs_planning else BETWEEN_WRITES)
+            self._end(state)
 
-    # What follows from it.
-
-    def write_status(self, plan: SetPlan, status: PlanStatus) -> Errand:
+    def write_status(self, state: SetState, status: PlanStatus) -> Errand:
         try:
-            plan.status_written = self._handle.now()
-            if (yield from status.write(plan, wall=self._handle.wall_time)):
-                plan.telling.succeeded()
+            state.status_written = self._handle.now()
+            written = yield from status.write(
+                state.entries.current, state.unplaced(), wall=self._handle.wall_time
+            )
+            if written:
+                state.telling.succeeded()
             else:
-                plan.telling.failed(now=self._handle.now())
+                state.telling.failed(now=self._handle.now())
         finally:
-            plan.under_way = False
-            self._look(plan, after=0.0 if plan.needs_planning else BETWEEN_WRITES)
+            self._end(state)
 
-    def open_gates(self, plan: SetPlan) -> Iterator[Errand]:
-        """Of pods that are in the stored plan."""
+    def open_gates(self, state: SetState) -> Iterator[Errand]:
+        """Remove the gates of pods that are in the stored plan."""
         now = self._handle.now()
-        later = {uid: wait.until for uid in plan.closed if (wait := plan.shut.get(uid)) and wait.until > now}
-        if later:
-            self._look(plan, after=min(later.values()) - now)
-        closed = sorted(plan.closed - later.keys())
-        plan.closed = set(later)
-        plan.opening.update(closed)
-        return (self._open_gate(plan, plan.podset.pending[uid]) for uid in closed)
+        for uid in sorted(state.to_open):
+            backoff, member = state.gate_backoffs.get(uid), state.members.get(uid)
+            if backoff is not None and backoff.until > now:
+                state.look(backoff.until)
+                continue
+            state.to_open.discard(uid)
+            if (
+                member is not None
+                and member.stage in (Stage.PLANNED, Stage.ALONE)
+                and uid not in state.opening
+            ):
+                state.opening.add(uid)
+                yield self._open_gate(state, member.pod)
 
-    def _open_gate(self, plan: SetPlan, pod: Pod) -> Errand:
+    def _open_gate(self, state: SetState, pod: Pod) -> Errand:
         meta = pod.metadata
         patch = {"metadata": {"uid": meta.uid}, "spec": {"schedulingGates": None}}
         outcome = yield PatchObject(Pod, meta.namespace, meta.name, patch)
-        plan.opening.discard(meta.uid)
+        state.opening.discard(meta.uid)
+        member = state.members.get(meta.uid)
         if isinstance(outcome, Succeeded):
-            plan.shut.pop(meta.uid, None)
-        elif plan.released and meta.uid in plan.podset.pending:
-            plan.shut.setdefault(meta.uid, Backoff(longest=LONGEST)).failed(now=self._handle.now())
-            plan.closed.add(meta.uid)
-            self._look(plan)
+            state.gate_backoffs.pop(meta.uid, None)
+        elif member is not None and member.pod.spec.scheduling_gates:
+            backoff = state.gate_backoffs.setdefault(meta.uid, Backoff(longest=LONGEST))
+            backoff.failed(now=self._handle.now())
+            state.to_open.add(meta.uid)
+            state.look(self._handle.now())
 
-    def tell_if_news(self, plan: SetPlan, pod: Pod) -> None:
-        """Pods with a gate are told by the API server why they wait."""
-        word = word_about(plan, pod)
-        if word is not None and not pod.spec.scheduling_gates and not is_told(pod, *word):
-            plan.untold.add(pod.metadata.uid)
-        else:
-            plan.untold.discard(pod.metadata.uid)
-
-    def tell(self, plan: SetPlan) -> None:
-        untold, plan.untold = sorted(plan.untold), set()
-        for uid in untold:
-            pod = plan.podset.pending.get(uid)
-            word = None if pod is None else word_about(plan, pod)
-            if pod is None or word is None:
-                continue
-            if word.reason == REASON_WAITING:
-                event = RecordEvent.of(
-                    pod, kind="Normal", reason=REASON_WAITING, action="Scheduling", note=word.message
-                )
-            else:
-                event = RecordEvent.of(
-                    pod,
-                    kind="Warning",
-                    reason=EVENT_FAILED_SCHEDULING,
-                    action="Scheduling",
-                    note=word.message,
-                )
-            self._handle.tell(event)
-            self._handle.tell(SetCondition.of(pod, waiting_condition(pod, *word)))
-
-
-def word_about(plan: SetPlan, pod: Pod) -> Barred | None:
-    """Why the pod is not tried, if it is up to us to say so."""
-    if not plan.released:
-        return Barred(REASON_WAITING, why_held(plan.podset, pod))
-    uid = pod.metadata.uid
-    if plan.not_stored and (uid in plan.unplanned or uid in plan.admitted):
-        return Barred(REASON_STORE, plan.not_stored)
-    return plan.barred.get(uid)
-
-
-def _is_shut(plan: SetPlan, pod: Pod) -> bool:
-    """Held by somebody else."""
-    return plan.is_for_us(pod) and not plan.is_ours(pod)
-
-
-def _none_go(pods: list[Pod], gated: Pod) -> Answer:
-    gate = next(gate.name for gate in gated.spec.scheduling_gates if gate.name != GATE)
-    why = GATED.format(pod=gated.metadata.name, gate=gate)
-    left_out = tuple(LeftOut(pod.key, pod.metadata.uid, why) for pod in pods)
-    return Answer(Plan((), left_out), barred=REASON_GATES)
-
-
-def _refused(plan: SetPlan) -> set[str]:
-    """Names of pods whose entries turned out to be wrong."""
-    pending = plan.podset.pending
-    return {
-        pending[uid].metadata.name
-        for uid, nodes in plan.refused.items()
-        if uid in pending and plan.entries.get(pending[uid].metadata.name) in nodes
-    }
-
-
-def _version(plan: SetPlan) -> str:
-    stored = plan.podset.plan
-    return "" if stored is None else stored.metadata.resource_version
+    def _end(self, state: SetState, *, at_once: bool = True) -> None:
+        state.under_way = False
+        later = 0.0 if at_once and state.needs_planning else BETWEEN_WRITES
+        state.look(self._handle.now() + later)
