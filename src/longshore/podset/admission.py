@@ -7,8 +7,9 @@ from longshore.api import Pod
 from longshore.cluster import PodInfo
 from longshore.engine.handle import EngineHandle
 from longshore.podset.arguments import NAME
-from longshore.podset.members import Do, Event, Member, Stage, react
+from longshore.podset.members import Do, Event, Member, react
 from longshore.podset.set_state import SetState, StuckSets
+from longshore.podset.stages import Stage
 from longshore.podset.texts import BEING_PLANNED, why_held
 
 

@@ -19,13 +19,14 @@ from longshore.framework.effects import RecordEvent, SetCondition
 from longshore.framework.points import MAX_PERMIT_WAIT
 from longshore.podset.admission import Admission
 from longshore.podset.agenda import Agenda, SetKey
-from longshore.podset.members import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen, Stage
+from longshore.podset.members import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen
 from longshore.podset.plan_errands import BETWEEN_WRITES, PlanErrands
 from longshore.podset.plan_source import PlanSource
 from longshore.podset.plan_status import PlanStatus
 from longshore.podset.planner_services import PlannerSettings
 from longshore.podset.set_state import SetState, StuckSets
 from longshore.podset.sets import PodSet, SetsController, shared_sets
+from longshore.podset.stages import Stage
 from longshore.podset.texts import (
     BEING_PLANNED,
     REASON_WAITING,

@@ -14,123 +14,10 @@ from msgspec.structs import replace
 
 from longshore.api import Pod
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
+from longshore.podset.stages import ADMITTED, IN_PERMIT, MISSING, Cause, Stage
 
 # A pod with this scheduling gate is held by the API server too. It is removed when the pod is in the plan.
 GATE = "longshore.dev/pod-set"
-
-
-class Stage(Enum):
-    HELD = "Held"
-    GATED = "Gated"
-    UNPLANNED = "Unplanned"
-    BARRED = "Barred"
-    PLANNED = "Planned"
-    QUEUED = "Queued"
-    GATHERED = "Gathered"
-    LEFT_OUT = "LeftOut"
-    FOUND = "Found"
-    ALONE = "Alone"
-    BINDING = "Binding"
-
-
-MEANING: Mapping[Stage, str] = {
-    Stage.HELD: "the set is held by its trigger, or has none",
-    Stage.GATED: "the pod has a scheduling gate of somebody else",
-    Stage.UNPLANNED: "the set is released, and the pod waits for the plan",
-    Stage.BARRED: "the plan has no node for the pod, and it waits to be planned again",
-    Stage.PLANNED: "the plan has a node for the pod, and its gate `longshore.dev/pod-set` is being removed",
-    Stage.QUEUED: "the pod is in the queue, to be tried on its planned node only",
-    Stage.GATHERED: "the pod has its planned node, and waits in Permit for the rest of an all-or-nothing set",
-    Stage.LEFT_OUT: "the plan has no node for the pod, and it is in the queue, to be tried on all nodes",
-    Stage.FOUND: "a pod that was left out has found a node, and waits in Permit until its entry is stored",
-    Stage.ALONE: "there is no planner for the set: the pod is scheduled like any other",
-    Stage.BINDING: "the pod has its planned node and may be bound",
-}
-
-# In the queue, or further.
-_ADMITTED = frozenset((Stage.QUEUED, Stage.GATHERED, Stage.LEFT_OUT, Stage.FOUND, Stage.ALONE, Stage.BINDING))
-_IN_PERMIT = frozenset((Stage.GATHERED, Stage.FOUND))
-# The pods that an all-or-nothing set waits for.
-_MISSING = (Stage.UNPLANNED, Stage.BARRED, Stage.PLANNED, Stage.QUEUED)
-
-
-class Cause(Enum):
-    """Why a pod changes its stage."""
-
-    RECALLED = "recalled"
-    RECALLED_LATE = "recalled, bind under way"
-    SET_HELD = "set is held"
-    OTHER_GATE = "another gate"
-    NO_ENTRY = "no entry"
-    ENTRY = "entry"
-    GATED_ENTRY = "entry, own gate"
-    LEFT_OUT = "left out"
-    BARRED = "left out, must wait"
-    NO_PLANNER = "no planner"
-    PLANNED_AGAIN = "planned again"
-    ARRIVED = "has its node"
-    ARRIVED_EARLY = "has its node, others missing"
-    ALL_ARRIVED = "all have their nodes"
-    FOUND = "finds a node"
-    STORED = "entry stored"
-    STORED_LATE = "entry stored, no longer in Permit"
-    NOT_BOUND = "not bound"
-    REFUTED = "node no longer fits"
-
-
-_REVIEW = {
-    Cause.SET_HELD: Stage.HELD,
-    Cause.OTHER_GATE: Stage.GATED,
-    Cause.NO_ENTRY: Stage.UNPLANNED,
-    Cause.ENTRY: Stage.QUEUED,
-    Cause.GATED_ENTRY: Stage.PLANNED,
-}
-_START_OVER = {Cause.RECALLED: Stage.HELD, Cause.PLANNED_AGAIN: Stage.UNPLANNED}
-
-# All stages and what may happen in them. A new pod is Held. A pod that is bound or gone is no member.
-TRANSITIONS: Mapping[Stage, Mapping[Cause, Stage]] = {
-    Stage.HELD: {Cause.RECALLED: Stage.HELD, **_REVIEW},
-    Stage.GATED: {Cause.RECALLED: Stage.HELD, **_REVIEW},
-    Stage.UNPLANNED: {
-        Cause.RECALLED: Stage.HELD,
-        Cause.ENTRY: Stage.QUEUED,
-        Cause.GATED_ENTRY: Stage.PLANNED,
-        Cause.LEFT_OUT: Stage.LEFT_OUT,
-        Cause.BARRED: Stage.BARRED,
-        Cause.NO_PLANNER: Stage.ALONE,
-    },
-    Stage.BARRED: _START_OVER,
-    Stage.PLANNED: {**_START_OVER, Cause.ENTRY: Stage.QUEUED, Cause.NO_ENTRY: Stage.UNPLANNED},
-    Stage.QUEUED: {
-        **_START_OVER,
-        Cause.ARRIVED: Stage.BINDING,
-        Cause.ARRIVED_EARLY: Stage.GATHERED,
-        Cause.NOT_BOUND: Stage.QUEUED,
-        Cause.REFUTED: Stage.UNPLANNED,
-    },
-    Stage.GATHERED: {
-        **_START_OVER,
-        Cause.ALL_ARRIVED: Stage.BINDING,
-        Cause.NOT_BOUND: Stage.QUEUED,
-    },
-    Stage.LEFT_OUT: {**_START_OVER, Cause.FOUND: Stage.FOUND},
-    Stage.FOUND: {
-        **_START_OVER,
-        Cause.FOUND: Stage.FOUND,
-        Cause.STORED: Stage.BINDING,
-        Cause.STORED_LATE: Stage.QUEUED,
-    },
-    Stage.ALONE: {**_START_OVER, Cause.RECALLED_LATE: Stage.BINDING},
-    Stage.BINDING: {
-        **_START_OVER,
-        Cause.RECALLED_LATE: Stage.BINDING,
-        Cause.ARRIVED: Stage.BINDING,
-        Cause.ARRIVED_EARLY: Stage.GATHERED,
-        Cause.NOT_BOUND: Stage.BINDING,
-        Cause.REFUTED: Stage.UNPLANNED,
-        **_REVIEW,
-    },
-}
 
 
 class Why(NamedTuple):
@@ -163,7 +50,7 @@ class Member(msgspec.Struct, frozen=True):
     @property
     def is_admitted(self) -> bool:
         """Whether the pod may be in the queue."""
-        return self.stage in _ADMITTED
+        return self.stage in ADMITTED
 
     def planned_node(self, entries: Mapping[str, str]) -> str | None:
         """The node that the plan has for the pod, unless it did not fit."""
@@ -295,18 +182,8 @@ class Refuted(NamedTuple):
     node: str
 
 
-Event = (
-    Seen
-    | Left
-    | Recalled
-    | Reviewed
-    | PlannedAgain
-    | PlanStored
-    | FoundStored
-    | Reserved
-    | NotBound
-    | Refuted
-)
+_ByPod = Seen | Left | Reserved | NotBound | Refuted
+Event = _ByPod | Recalled | Reviewed | PlannedAgain | PlanStored | FoundStored
 
 
 class Do(Enum):
@@ -377,7 +254,9 @@ class _Step:
         self.actions: list[Action] = []
 
     def move(self, member: Member, cause: Cause, **fields: Any) -> Member:
-        stage = TRANSITIONS[member.stage][cause]
+        if member.stage not in cause.stages:
+            raise ValueError(f"pod {member.pod.key} is {member.stage.value}: {cause.meaning}")
+        stage = cause.leads_to
         if stage is not Stage.FOUND:
             fields = {"why": None, "found": "", **fields}
         moved = replace(member, stage=stage, **fields)
@@ -425,20 +304,20 @@ class _Step:
         self.changed[uid] = None
         if gone:
             self.actions += [Action(Do.FREE_ROOM, member), Action(Do.HOLD, member)]
-            if member.stage in _IN_PERMIT:
+            if member.stage in IN_PERMIT:
                 self.actions.append(Action(Do.REJECT, member))
         if not self._others_are_missing(member):
             self._let_all_go(member)
 
     def recalled(self, in_flight: Collection[str]) -> None:
         for member in self._members:
-            late = member.uid in in_flight and Cause.RECALLED_LATE in TRANSITIONS[member.stage]
+            late = member.uid in in_flight and member.stage in Cause.RECALLED_LATE.stages
             self.move(member, Cause.RECALLED_LATE if late else Cause.RECALLED)
 
     def planned_again(self, members: Iterable[Member], in_flight: Collection[str]) -> None:
         for member in members:
             under_way = member.stage is Stage.BINDING and member.uid in in_flight
-            if Cause.PLANNED_AGAIN in TRANSITIONS[member.stage] and not under_way:
+            if member.stage in Cause.PLANNED_AGAIN.stages and not under_way:
                 self.move(member, Cause.PLANNED_AGAIN)
 
     def planned(self, event: PlanStored) -> None:
@@ -473,10 +352,9 @@ class _Step:
         member = self._members.get(uid)
         if member is None:
             return
-        causes = TRANSITIONS[member.stage]
-        if Cause.FOUND in causes:
+        if member.stage in Cause.FOUND.stages:
             self.move(member, Cause.FOUND, found=node)
-        elif Cause.ARRIVED in causes and member.planned_node(self._facts.entries) == node:
+        elif member.stage in Cause.ARRIVED.stages and member.planned_node(self._facts.entries) == node:
             if self._others_are_missing(member):
                 self.move(member, Cause.ARRIVED_EARLY)
             else:
@@ -485,20 +363,23 @@ class _Step:
 
     def not_bound(self, uid: str, node: str) -> None:
         member = self._members.get(uid)
-        if member is None or Cause.NOT_BOUND not in TRANSITIONS[member.stage]:
+        if member is None:
             return
-        if self._facts.released and member.planned_node(self._facts.entries) == node:
+        planned = self._facts.released and member.planned_node(self._facts.entries) == node
+        if planned and member.stage in Cause.LOST.stages:
+            self.move(member, Cause.LOST, failures=member.failures + 1)
+        elif planned and member.stage in Cause.NOT_BOUND.stages:
             self.move(member, Cause.NOT_BOUND, failures=member.failures + 1)
         elif member.stage is Stage.BINDING:
             self.review(member)
 
     def refuted(self, uid: str, node: str) -> None:
         member = self._members.get(uid)
-        if member is not None and Cause.REFUTED in TRANSITIONS[member.stage]:
+        if member is not None and member.stage in Cause.REFUTED.stages:
             self.move(member, Cause.REFUTED, refused=member.refused | {node}, failures=0)
 
     def _others_are_missing(self, member: Member) -> bool:
-        missing = self._members.count(*_MISSING) - (member.stage in _MISSING)
+        missing = self._members.count(*MISSING) - (member.stage in MISSING)
         return self._facts.all_or_nothing and missing > 0
 
     def _let_all_go(self, but: Member) -> None:
@@ -509,14 +390,14 @@ class _Step:
 
 def _follows(old: Member, new: Member, cause: Cause) -> Iterator[Do]:
     """What follows from a change of stage."""
-    if cause is Cause.NOT_BOUND:
-        # The engine tries it again by itself, but not a pod whose patience in Permit is over.
+    if cause in (Cause.NOT_BOUND, Cause.LOST):
+        # The engine tries it again by itself, unless it has waited in Permit for too long.
         if old.stage is Stage.GATHERED:
             yield Do.ENTER
         return
     if not new.is_admitted and (old.is_admitted or cause is Cause.RECALLED):
         yield Do.FREE_ROOM
-        if old.stage in _IN_PERMIT:
+        if old.stage in IN_PERMIT:
             yield Do.REJECT
         yield Do.HOLD
     gated = bool(new.pod.spec.scheduling_gates)
@@ -528,5 +409,5 @@ def _follows(old: Member, new: Member, cause: Cause) -> Iterator[Do]:
             yield Do.OPEN_GATE if gated else Do.ENTER
         case Stage.ALONE | Stage.LEFT_OUT:
             yield Do.OPEN_GATE if gated else Do.ENTER
-        case Stage.BINDING if old.stage in _IN_PERMIT:
+        case Stage.BINDING if old.stage in IN_PERMIT:
             yield Do.ALLOW

@@ -14,10 +14,11 @@ from longshore.framework.effects import MAX_NOTE, Ask, Conflict, Outcome, PatchO
 from longshore.planning.plan import LeftOut, Plan
 from longshore.podset.admission import Admission
 from longshore.podset.backoff import LONGEST, Backoff
-from longshore.podset.members import FoundStored, PlannedAgain, PlanStored, Stage
+from longshore.podset.members import FoundStored, PlannedAgain, PlanStored
 from longshore.podset.plan_source import Answer, PlanSource
 from longshore.podset.plan_status import PlanStatus
 from longshore.podset.set_state import SetState, StuckSets
+from longshore.podset.stages import Stage
 from longshore.podset.texts import NOT_STORED, REASON_GATES, REASON_PLANNER, why_gated
 
 # Seconds between two writes of a plan that only shrinks, or of its status.

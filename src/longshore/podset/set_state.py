@@ -4,9 +4,10 @@ from longshore.api import Pod
 from longshore.api.pod_set import UnplacedPod
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.backoff import LONGEST, Backoff
-from longshore.podset.members import Facts, Member, Members, Stage
+from longshore.podset.members import Facts, Member, Members
 from longshore.podset.plan_entries import PlanEntries
 from longshore.podset.sets import PodSet
+from longshore.podset.stages import Stage
 from longshore.podset.texts import why_held
 
 # Seconds until a plan that was refused is stored, at most: its pods wait for it.

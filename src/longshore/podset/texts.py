@@ -6,8 +6,9 @@ from longshore.api.pod_set import DEFAULT_PLANNER_LABEL, POD_SET_LABEL, QUIET_TI
 from longshore.api.timestamps import format_timestamp
 from longshore.engine.cycle.reporting import POD_SCHEDULED
 from longshore.podset.conditions import seconds_of
-from longshore.podset.members import GATE, Member, Stage, Why
+from longshore.podset.members import GATE, Member, Why
 from longshore.podset.sets import PodSet
+from longshore.podset.stages import Stage
 
 # Not Unschedulable: autoscalers would add nodes for pods that merely wait.
 REASON_WAITING = "WaitingForTrigger"
