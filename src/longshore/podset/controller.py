@@ -64,11 +64,15 @@ class PodSetController(SetsController):
         self._statuses: dict[SetKey, PlanStatus] = {}
         self._agenda = Agenda()
 
+    def state_of(self, pod: Pod) -> SetState | None:
+        """What is known about the set of the pod."""
+        return self._states.get((pod.metadata.namespace, pod.metadata.labels.get(POD_SET_LABEL, "")))
+
     # What the plugin asks.
 
     def why_waits(self, pod: Pod) -> str:
         """Why the pod is not to be tried now; empty if it is."""
-        state = self._state_of(pod)
+        state = self.state_of(pod)
         member = None if state is None else state.member(pod)
         if state is not None and member is not None:
             return why_waits(state.podset, member, not_stored=state.not_stored)
@@ -76,29 +80,29 @@ class PodSetController(SetsController):
         return BEING_PLANNED if podset.released else why_held(podset, pod)
 
     def planned_node(self, pod: Pod) -> str | None:
-        state = self._state_of(pod)
+        state = self.state_of(pod)
         return None if state is None else state.planned_node(pod)
 
     def is_given_up(self, pod: Pod) -> bool:
         """Whether binding the pod to its planned node has failed too often."""
-        state = self._state_of(pod)
+        state = self.state_of(pod)
         member = None if state is None else state.member(pod)
         return member is not None and member.failures >= _MOST_FAILURES
 
     def refute(self, pod: Pod, node: str) -> None:
         """Plan the pod again: its planned node does not fit."""
-        if (state := self._state_of(pod)) is not None:
+        if (state := self.state_of(pod)) is not None:
             self._admission.apply(state, Refuted(pod.metadata.uid, node))
             self._statuses[state.podset.key].refuted(pod.metadata.name, node)
             state.look(self._handle.now())
 
     def not_bound(self, pod: Pod, node: str) -> None:
-        if (state := self._state_of(pod)) is not None:
+        if (state := self.state_of(pod)) is not None:
             self._admission.apply(state, NotBound(pod.metadata.uid, node))
 
     def permit(self, pod: Pod, node: str) -> Status | Wait | None:
         """Let the pod be bound, or have it wait for other pods or until its entry is stored."""
-        state = self._state_of(pod)
+        state = self.state_of(pod)
         if state is None:
             return None
         self._admission.apply(state, Reserved(pod.metadata.uid, node))
@@ -275,9 +279,6 @@ class PodSetController(SetsController):
                 )
             )
             self._handle.tell(SetCondition.of(member.pod, waiting_condition(member.pod, *why)))
-
-    def _state_of(self, pod: Pod) -> SetState | None:
-        return self._states.get((pod.metadata.namespace, pod.metadata.labels.get(POD_SET_LABEL, "")))
 
 
 def _is_another(old: object, new: object) -> bool:

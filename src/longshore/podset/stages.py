@@ -15,7 +15,7 @@ class Stage(Enum):
     UNPLANNED = "Unplanned"
     # The plan has no node for the pod, and it waits to be planned again.
     BARRED = "Barred"
-    # The plan has a node for the pod, and its gate of ours is being removed.
+    # The plan has a node for the pod, and its gate `longshore.dev/pod-set` is being removed.
     PLANNED = "Planned"
     # In the queue, to be tried on its planned node only.
     QUEUED = "Queued"
@@ -43,13 +43,13 @@ _STARTING = (Stage.HELD, Stage.GATED, Stage.BINDING)
 class Cause(Enum):
     """What happens to a pod, the stages in which it can happen, and the stage that it leads to."""
 
-    RECALLED = "the trigger or somebody else's change of the plan recalls it", tuple(Stage), Stage.HELD
-    RECALLED_LATE = "recalled while its bind is under way", (Stage.ALONE, Stage.BINDING), Stage.BINDING
+    RECALLED = "its trigger, or a change of the plan by somebody else, recalls it", tuple(Stage), Stage.HELD
+    RECALLED_LATE = "it is recalled while its bind is under way", (Stage.ALONE, Stage.BINDING), Stage.BINDING
     SET_HELD = "the set is held", _STARTING, Stage.HELD
     OTHER_GATE = "it has another scheduling gate", _STARTING, Stage.GATED
     NO_ENTRY = "it has no entry in the plan", (*_STARTING, Stage.PLANNED), Stage.UNPLANNED
     ENTRY = "it has an entry", (*_STARTING, Stage.UNPLANNED, Stage.PLANNED), Stage.QUEUED
-    GATED_ENTRY = "it has an entry and our gate", (*_STARTING, Stage.UNPLANNED), Stage.PLANNED
+    GATED_ENTRY = "it has an entry and Longshore's gate", (*_STARTING, Stage.UNPLANNED), Stage.PLANNED
     LEFT_OUT = "it is left out of the plan", (Stage.UNPLANNED,), Stage.LEFT_OUT
     BARRED = "it is left out and has to wait", (Stage.UNPLANNED,), Stage.BARRED
     NO_PLANNER = "there is no planner", (Stage.UNPLANNED,), Stage.ALONE
