@@ -121,7 +121,7 @@ def preview(
     wanted = _wanted(seen.trigger, objective, budget)
     members = _members(seen, released=True)
     gated = members.of(Stage.GATED)
-    pods = {each.uid: PodInfo.of(each.pod) for each in members if each.stage is not Stage.GATED}
+    pods = {each.uid: PodInfo.of(engine.kept(each.pod)) for each in members if each.stage is not Stage.GATED}
     uids = {info.pod.metadata.name: uid for uid, info in pods.items()}
     kept = {uids[name]: node for name, node in entries_of(seen.plan).items() if name in uids}
     plan = _plan(chooser, pods, kept, wanted, why_gated(gated[0].pod) if gated else "")

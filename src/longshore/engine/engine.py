@@ -31,11 +31,12 @@ from longshore.engine.profiles import Profiles, make_profile
 from longshore.engine.queue.cluster_events import other_event
 from longshore.engine.queue.scheduling_queue import Entry, Place, Queue
 from longshore.engine.request import Instruction
-from longshore.framework import Status
+from longshore.framework import Handle, Status
 from longshore.framework.controllers import Controller
 from longshore.framework.effects import Tell
-from longshore.framework.points import PodListener
+from longshore.framework.handle import PodListener
 from longshore.framework.profile import Profile, TieBreak
+from longshore.framework.reads import Reads, kept_of
 from longshore.plugins import DEFAULT_PLUGINS, Factory
 
 DEFAULT_SCHEDULER_NAME = "longshore"
@@ -84,6 +85,7 @@ class Engine:
         self._handles: dict[str, EngineHandle] = {}
         self._profiles: dict[str, Profile] = {}
         self._cycles: dict[str, Cycles] = {}
+        self._calls_webhooks = bool(configuration.webhooks)
         turn = Turn()
         extended = any(each.filter_verb or each.prioritize_verb for each in configuration.webhooks)
         for settings in configuration.profiles:
@@ -112,6 +114,7 @@ class Engine:
         self._errands = Errands(self._underway.ask, now=lambda: self._now)
         for make in controllers:
             self.add_controller(make(self))
+        self._kept = kept_of(self.reads)
         self._observer: Observer = Unobserved()
 
     @property
@@ -134,6 +137,17 @@ class Engine:
         return self._queue
 
     @property
+    def reads(self) -> Reads:
+        """What plugins and controllers read of pods, and what has to be sent to HTTP extenders."""
+        sent = [Reads(pod_annotations=("*",))] if self._calls_webhooks else []
+        profiles = (profile.reads for profile in self._profiles.values())
+        return Reads.of([*sent, *profiles, *(each.reads for each in self._controllers)])
+
+    def kept(self, pod: Pod) -> Pod:
+        """Return the pod as plugins see it: with those annotations and conditions that they read."""
+        return self._kept.pod(pod)
+
+    @property
     def now(self) -> float:
         return self._now
 
@@ -141,6 +155,10 @@ class Engine:
     def wall_time(self) -> float:
         """Seconds since 1970, if the driver has said how its clock and the wall's differ."""
         return self._now + self.epoch
+
+    def handle(self, scheduler_name: str) -> Handle:
+        """Return what the plugins of the profile see of the engine."""
+        return self._handles[scheduler_name]
 
     def chooser(self, scheduler_name: str) -> Chooser:
         """What decides in the profile: to ask what it would do."""
@@ -176,7 +194,7 @@ class Engine:
         """Not while extenders are asked, nor before controllers know what they need."""
         if self._underway.consulting is not None:
             return False
-        return not any(getattr(each, "unready", False) for each in self._controllers)
+        return not any(each.unready for each in self._controllers)
 
     @property
     def settled(self) -> bool:
@@ -199,6 +217,8 @@ class Engine:
                 self._held_back.append(event)
                 return
             case Change(None | Pod() as old, None | Pod() as new):
+                old, new = old and self._kept.pod(old), new and self._kept.pod(new)
+                event = Change(old, new)
                 self._intake.pod_changed(old, new)
                 if self._pod_listeners:
                     self._tell_listeners(old, new)
@@ -240,8 +260,7 @@ class Engine:
         """The driver is to stop: what controllers want to have done before."""
         self._now = now
         for controller in self._controllers:
-            finish = getattr(controller, "finish", None)
-            for errand in () if finish is None else finish(now=now):
+            for errand in controller.finish(now=now):
                 self._errands.start(errand)
         requests, self._underway.outbox = self._underway.outbox, []
         return requests
@@ -328,6 +347,7 @@ class Engine:
 
     def add_controller(self, controller: Controller) -> None:
         self._controllers.append(controller)
+        self._kept = kept_of(self.reads)
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
@@ -336,5 +356,5 @@ class Engine:
     @property
     def watches(self) -> tuple[type[ApiObject], ...]:
         """Kinds that controllers need to hear of, besides those of Kubernetes itself."""
-        kinds = (kind for each in self._controllers for kind in getattr(each, "watches", ()))
+        kinds = (kind for each in self._controllers for kind in each.watches)
         return tuple(dict.fromkeys(kinds))

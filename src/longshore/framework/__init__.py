@@ -8,11 +8,10 @@ def fast_disks(pod, node):
 from longshore.framework.cluster_events import Action, ClusterEvent, Resource, WakeOn
 from longshore.framework.cycle_state import CycleState
 from longshore.framework.functions import filter_plugin, score_plugin
+from longshore.framework.handle import Factory, Handle
 from longshore.framework.points import (
     MAX_SCORE,
-    Factory,
     Forced,
-    Handle,
     NodeStatuses,
     Plugin,
     PostFilterResult,
@@ -20,6 +19,7 @@ from longshore.framework.points import (
     Scope,
     Wait,
 )
+from longshore.framework.reads import Reads, UndeclaredRead
 from longshore.framework.status import SKIP, Code, Status
 
 __all__ = [
@@ -35,10 +35,12 @@ __all__ = [
     "NodeStatuses",
     "Plugin",
     "PostFilterResult",
+    "Reads",
     "Rejection",
     "Resource",
     "Scope",
     "Status",
+    "UndeclaredRead",
     "Wait",
     "WakeOn",
     "filter_plugin",

@@ -18,7 +18,7 @@ from longshore.kube.client import Client
 from longshore.kube.kinds import CUSTOM, NOT_ENDED
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import NODES, PODS, Resource
+from longshore.kube.resources import NODES, Resource, pods_with
 from longshore.kube.writer import Writer
 from longshore.live.clock import follow
 from longshore.live.custom_resources import CustomMirror
@@ -53,7 +53,7 @@ class ExtenderHost:
         self._performer = Performer(writer, recorder, WebhookCalls(()), on_done=self._done)
         self._reflectors = [
             self._mirror(client, NODES),
-            self._mirror(client, PODS, field_selector=NOT_ENDED),
+            self._mirror(client, pods_with(engine.reads), field_selector=NOT_ENDED),
         ]
         self._custom = [CustomMirror(client, self._mirror(client, CUSTOM[kind])) for kind in engine.watches]
         self._known = asyncio.Event()
@@ -74,7 +74,7 @@ class ExtenderHost:
             return ""
         if waiting := self._unlisted:
             return f"{' and '.join(waiting)} are still being listed"
-        if any(getattr(each, "unready", False) for each in self._engine.controllers):
+        if any(each.unready for each in self._engine.controllers):
             return "what agents have learnt is still being read"
         # One round is enough: a provider that fails is a matter of the agents' policies.
         return "" if self._measuring.rounds else "the first measurements are awaited"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from longshore.api import Pod
 from longshore.cluster import PodInfo
-from longshore.engine.handle import EngineHandle
+from longshore.planning.handle import PlanningHandle
 from longshore.podset.arguments import NAME
 from longshore.podset.members import Do, Event, Member, react
 from longshore.podset.set_state import SetState, StuckSets
@@ -14,7 +14,7 @@ from longshore.podset.texts import BEING_PLANNED, why_held
 
 
 class Admission:
-    def __init__(self, handle: EngineHandle, stuck: StuckSets) -> None:
+    def __init__(self, handle: PlanningHandle, stuck: StuckSets) -> None:
         self._handle = handle
         self._stuck = stuck
 

@@ -11,12 +11,12 @@ from longshore.api import Change, Node, Pod, Service
 from longshore.api.pod_set import POD_SET_LABEL, SchedulePlan, ScheduleTrigger
 from longshore.engine.cycle.reporting import EVENT_FAILED_SCHEDULING
 from longshore.engine.decision.shapes import shape_key
-from longshore.engine.handle import EngineHandle
 from longshore.engine.queue.cluster_events import node_events
 from longshore.framework import Status, Wait
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import RecordEvent, SetCondition
 from longshore.framework.points import MAX_PERMIT_WAIT
+from longshore.planning.handle import PlanningHandle
 from longshore.podset.admission import Admission
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.members import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen
@@ -52,7 +52,7 @@ class PodSetController(SetsController):
 
     watches = (ScheduleTrigger, SchedulePlan)
 
-    def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
+    def __init__(self, handle: PlanningHandle, settings: PlannerSettings) -> None:
         super().__init__(shared_sets(handle.controllers))
         self._handle = handle
         self._settings = settings
@@ -129,7 +129,7 @@ class PodSetController(SetsController):
 
     @property
     def planned_again(self) -> int:
-        """How many plans were made because a planned node no longer fitted."""
+        """How many plans were made because a planned node no longer fit."""
         return self._errands.again
 
     @property

@@ -8,9 +8,9 @@ from collections.abc import Generator, Iterator
 
 from longshore.api import Pod
 from longshore.api.pod_set import ScheduleTrigger
-from longshore.engine.handle import EngineHandle
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import MAX_NOTE, Ask, Conflict, Outcome, PatchObject, Succeeded
+from longshore.planning.handle import PlanningHandle
 from longshore.planning.plan import LeftOut, Plan
 from longshore.podset.admission import Admission
 from longshore.podset.backoff import LONGEST, Backoff
@@ -34,13 +34,13 @@ _LONGEST_REST = 60.0
 
 class PlanErrands:
     def __init__(
-        self, handle: EngineHandle, source: PlanSource, admission: Admission, stuck: StuckSets
+        self, handle: PlanningHandle, source: PlanSource, admission: Admission, stuck: StuckSets
     ) -> None:
         self._handle = handle
         self._source = source
         self._admission = admission
         self._stuck = stuck
-        # How many plans were made because a planned node no longer fitted.
+        # How many plans were made because a planned node no longer fit.
         self.again = 0
 
     def plan(self, state: SetState, status: PlanStatus) -> Errand:
@@ -75,7 +75,7 @@ class PlanErrands:
         assignments = [each for each in made.assignments if each.uid in pods] if made else []
         planned = {pods[each.uid].metadata.name: each.node for each in assignments}
         if made is not None:
-            self._handle.observer.planned(
+            self._handle.planned(
                 made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
             )
         for each in assignments:

@@ -18,9 +18,9 @@ from longshore.api.pod_set import PACK, ScheduleTrigger
 from longshore.cluster import PodInfo
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.engine.decision.chooser import Chooser
-from longshore.engine.handle import EngineHandle
 from longshore.engine.plugin_failure import PluginFailure
 from longshore.framework.effects import Answered, Ask, CallPlanner, Outcome, Together
+from longshore.planning.handle import PlanningHandle
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Problem
 from longshore.planning.verify import checked
@@ -48,7 +48,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class PlanSource:
-    def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
+    def __init__(self, handle: PlanningHandle, settings: PlannerSettings) -> None:
         self._handle = handle
         self._settings = settings
         # How often planner services failed, by name and by how.

@@ -39,7 +39,7 @@ class PlanStatus:
         self._tell = tell
         self._answer: Answer | None = None
         self._whole = False
-        # How often it was planned again because a node no longer fitted, and the last time.
+        # How often it was planned again because a node no longer fit, and the last time.
         self._again = 0
         self._refuted = ""
         # What the last events said.

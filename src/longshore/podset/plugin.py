@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from longshore.api import Pod
 from longshore.api.pod_set import POD_SET_LABEL
 from longshore.cluster import ClusterState, PodInfo
-from longshore.engine.handle import EngineHandle
 from longshore.errors import UserError
 from longshore.framework import Code, CycleState, NodeStatuses, PostFilterResult, Status, Wait, WakeOn
+from longshore.planning.handle import PlanningHandle
 from longshore.podset.arguments import NAME, planner_settings
 from longshore.podset.controller import PodSetController
 from longshore.podset.texts import NOT_BOUND, PLANNED_AGAIN
@@ -24,7 +24,7 @@ class PodSetPlanner:
     # The controller activates its pods itself.
     wakes_on: Sequence[WakeOn] = ()
 
-    def __init__(self, args: Mapping[str, object], handle: EngineHandle) -> None:
+    def __init__(self, args: Mapping[str, object], handle: PlanningHandle) -> None:
         if any(isinstance(each, PodSetController) for each in handle.controllers):
             raise UserError(f"another profile has {NAME} already: two would write the same plans")
         self._sets = PodSetController(handle, planner_settings(args))

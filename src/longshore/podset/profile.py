@@ -4,7 +4,6 @@ No pod is evicted for a set: what does not fit is left out of the plan, and wait
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import msgspec
 
@@ -62,10 +61,4 @@ def holds_sets(profile: ProfileConfiguration) -> bool:
 
 def planning_chooser(chooser: Chooser) -> Chooser:
     """The same plugins without PodSetPlanner, to plan pods with that it holds."""
-    profile = chooser.profile
-    others = replace(
-        profile,
-        pre_filters=tuple(plugin for plugin in profile.pre_filters if plugin.name != NAME),
-        reserves=tuple(plugin for plugin in profile.reserves if plugin.name != NAME),
-    )
-    return Chooser(others, chooser.cluster)
+    return Chooser(chooser.profile.without(NAME), chooser.cluster)

@@ -5,6 +5,7 @@ from typing import Any
 
 from longshore.api import Change, Pod
 from longshore.api.pod_set import POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger, plan_name
+from longshore.framework.controllers import Controller
 from longshore.podset.agenda import SetKey
 
 
@@ -121,7 +122,7 @@ class Sets:
             self._stray.pop(place, None)
 
 
-class SetsController:
+class SetsController(Controller):
     """A controller that works on the sets of a process."""
 
     def __init__(self, sets: Sets) -> None:

@@ -54,7 +54,7 @@ def _plans(metrics: Metrics, planning: Sequence[PodSetController]) -> Iterator[M
     yield durations
     yield CounterMetricFamily(
         "longshore_podset_plans_again",
-        "Plans made because a planned node no longer fitted.",
+        "Plans made because a planned node no longer fit.",
         sum(each.planned_again for each in planning),
     )
     failures = CounterMetricFamily(
