@@ -9,7 +9,6 @@ from pathlib import Path
 import grpc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.pods import eventually
 from tests.live.podsets import (
     member,
     members,
@@ -17,6 +16,7 @@ from tests.live.podsets import (
     world,
 )
 from tests.live.processes import Running, account_without_triggers, running
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 

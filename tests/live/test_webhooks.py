@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from tests.live.conftest import StartScheduler
-from tests.live.pods import condition, create, eventually, manifest, pods
+from tests.live.pods import condition, create, manifest, pods
 from tests.live.webhook import Said, Webhook
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
@@ -54,7 +55,7 @@ class Both:
             pod = manifest(f"low-{number}", cpu="8")
             pod["spec"]["nodeName"] = f"node-{number}"
             create(plane, "default", pod)
-        eventually(lambda: len(pods(plane, "default")) == low)
+        eventually(lambda: pods(plane, "default"), lambda found: len(found) == low)
         time.sleep(0.5)  # for both schedulers to have heard of it
         self._webhook.heard.clear()
         annotations = {"example.com/note": "for the extender"}
@@ -62,7 +63,7 @@ class Both:
         if priority:
             pod["spec"]["priorityClassName"] = priority
         create(plane, "default", pod)
-        eventually(lambda: bool(condition(pods(plane, "default")["web"])))
+        eventually(lambda: pods(plane, "default")["web"], condition)
         time.sleep(0.5)  # for evictions
         now = pods(plane, "default")
         told = condition(now["web"])
@@ -74,7 +75,7 @@ class Both:
             "heard": list(self._webhook.heard),
         }
         plane.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-        eventually(lambda: not pods(plane, "default"))
+        eventually(lambda: pods(plane, "default"), lambda found: not found)
         return result
 
 

@@ -6,8 +6,8 @@ import re
 import subprocess
 
 import pytest
-from tests.live.pods import eventually
 from tests.live.setcommands.stage import Stage, as_json, the_error, trigger
+from tests.waiting import eventually
 
 TRIGGERS = ("planner.ciena.io", "scheduletriggers", "list patch")
 
@@ -149,7 +149,7 @@ def test_a_watch_ends_when_the_set_is_held_again(stage: Stage) -> None:
         text=True,
         env=stage.environment(),
     ) as watching:
-        eventually(lambda: stage.state() == "Schedule")
+        eventually(stage.state, lambda found: found == "Schedule")
         stage.kubectl("patch", "st", "go", "--type=merge", "-p", '{"spec": {"state": "Planning"}}')
         assert watching.stderr is not None
         error = watching.stderr.read()
