@@ -112,6 +112,7 @@ async def elsewhere(sets_plane: ControlPlane, here: World) -> AsyncIterator[Worl
     name = f"{here.namespace}-b"
     sets_plane.create_namespace(name)
     async with world(sets_plane, name, nodes=0) as made:
+        made.nodes = list(here.nodes)
         yield made
     sets_plane.delete_namespace(name)
 
@@ -213,7 +214,7 @@ async def test_of_two_triggers_the_first_by_name_counts_and_the_other_is_told_so
         await here.until(
             lambda name=podset: here.trigger_condition("InUse", f"{name}-b")[0] == "False"  # type: ignore[misc]
         )
-    await asyncio.sleep(0.5)
+    await here.until_the_scheduler_knows_all()
     assert not here.placed
     told = await here.events("set-0-b")
     assert [(event["type"], event["reason"]) for event in told] == [("Warning", "Ignored")]

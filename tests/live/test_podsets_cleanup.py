@@ -1,7 +1,5 @@
 """Plans shrink with their sets and go with the last pod, on a real cluster."""
 
-import asyncio
-
 import pytest
 from tests.live.podsets import (
     SCHEDULE,
@@ -62,8 +60,7 @@ async def test_a_pod_that_comes_back_under_its_name_goes_where_the_plan_says_or_
     await here.delete("Pod", "pod-0")
     await here.until(lambda: "pod-0" not in here.pods)
     await here.patch("Node", first, {"spec": {"unschedulable": True}})
-    # The watch of nodes is another than that of pods.
-    await asyncio.sleep(0.5)
+    await here.until_the_scheduler_knows_all()
     await here.create(member("pod-0"))
     await here.until_placed(2)
     assert here.placed["pod-0"] != first

@@ -64,8 +64,7 @@ async def test_a_planned_node_that_will_not_do_any_more_is_planned_anew(here: Wo
     await here.create(trigger(), *members(2), plan(here.namespace, {"pod-0": first, "pod-1": first}))
     await here.until_held(2)
     await change(here, first)
-    # The watch of nodes is another than that of triggers.
-    await asyncio.sleep(0.5)
+    await here.until_the_scheduler_knows_all()
     await here.release()
     await here.until(lambda: {"pod-0", "pod-1"} <= here.placed.keys())
     placed = {name: node for name, node in here.placed.items() if name != "load"}

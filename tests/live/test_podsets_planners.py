@@ -20,6 +20,7 @@ from tests.live.podsets import (
     world,
 )
 from tests.live.processes import Running, running
+from tests.waiting import eventually_async
 
 from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.dev import ControlPlane
@@ -58,6 +59,7 @@ without_fallback = pytest.mark.parametrize("scheduler", ["none"], indirect=True)
 
 @pytest.fixture
 async def here(arena: Arena, scheduler: Running, sets_namespace: str) -> AsyncIterator[World]:
+    arena.scheduler = scheduler
     async with world(arena.plane, sets_namespace) as made:
         yield made
 
@@ -109,9 +111,7 @@ async def test_a_service_that_loses_its_label_is_not_asked_any_more(here: World,
     ):
         await here.create(trigger("x", podset=own, state=SCHEDULE), member("x-1", podset=own))
         await here.until_placed(1)
-        await place.label("Service", "svc", f"planner.ciena.io/{own}", None)
-        # The watch of services is another than that of pods.
-        await asyncio.sleep(0.3)
+        await arena.label(place, f"planner.ciena.io/{own}", None)
         await here.create(member("x-2", podset=own))
         await here.until_placed(2)
     assert here.placed == {"x-1": second, "x-2": first}
@@ -130,7 +130,7 @@ async def test_a_service_whose_label_is_not_enabled_is_not_asked(here: World, ar
 async def test_the_request_is_what_pallet_sends(here: World, arena: Arena) -> None:
     """One call for the whole set; its nodes are those that will do for the pod it names."""
     await here.patch("Node", here.nodes[1], {"spec": {"unschedulable": True}})
-    await asyncio.sleep(0.3)
+    await here.until_the_scheduler_knows_all()
     async with (
         arena.planner("one", all_to(here.nodes[0], "pod-0", "pod-1", "pod-2")) as stub,
         arena.service(here, "one", "default"),
@@ -172,7 +172,7 @@ async def test_a_planned_node_that_will_not_do_any_more_is_not_offered_to_the_pl
         await here.create(trigger(), plan(here.namespace, {"a": first}), member("a"))
         await here.until_held(1)
         await here.patch("Node", first, {"spec": {"unschedulable": True}})
-        await asyncio.sleep(0.3)
+        await here.until_the_scheduler_knows_all()
         await here.release()
         await here.until_placed(1)
     assert here.placed == {"a": second}
@@ -264,9 +264,7 @@ async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(here: Wor
         await here.create(trigger("z", podset="z"), member("z", podset="z"))
         await here.until_held(3)
         await here.release()
-        async with asyncio.timeout(5):
-            while not stub.heard:
-                await asyncio.sleep(0.01)
+        await eventually_async(lambda: stub.heard, what="called")
         await here.create(manifest("web", scheduler=SCHEDULER_NAME))
         await asyncio.gather(here.release("y"), here.release("z"))
         await here.until_placed(3, within=1)
