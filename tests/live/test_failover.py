@@ -1,7 +1,6 @@
 """Two replicas under load, and the one that leads goes: nothing is bound twice, no node is overfilled."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -57,8 +56,7 @@ def test_the_leader_goes_while_pods_are_bound(
     eventually(other.log.read_text, lambda found: '"ready"' in found)
     # All can begin at once.
     plane.add_nodes(NODES)
-    while bound_by(leader) < 100:
-        time.sleep(0.005)
+    eventually(lambda: bound_by(leader), lambda bound: bound >= 100, pause=0.005)
     end(leader)
     by_leader = bound_by(leader)
     assert by_leader < ROOM

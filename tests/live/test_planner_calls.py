@@ -16,6 +16,7 @@ import uvloop
 from tests.live.planners import Context, Planner, answering, listener, refusing
 from tests.podset.test_planner_wire import PLAN, PLAN_BYTES, REQUEST, REQUEST_BYTES
 from tests.serve import http2
+from tests.waiting import eventually_async
 
 from longshore.live.planner_calls import PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
@@ -152,9 +153,7 @@ class TestTime:
             for _ in range(10):
                 await each_once()
             # The core closes connections from a thread of its own, a moment later.
-            async with asyncio.timeout(20):
-                while open_files() > files:
-                    await asyncio.sleep(0.05)
+            await eventually_async(open_files, lambda now: now <= files)
             assert threading.active_count() <= threads
 
 
