@@ -40,7 +40,7 @@ def test_selectors_of_workloads() -> None:
     assert selects(read(StatefulSet, spec={"selector": selector}).spec.selector, {"app": "web"})
 
 
-def test_disruption_budget() -> None:
+def test_a_disruption_budget_is_read_from_json() -> None:
     status = {
         "disruptionsAllowed": 2,
         "disruptedPods": {"web-1": "2026-01-01T00:00:00Z"},
@@ -53,7 +53,7 @@ def test_disruption_budget() -> None:
     assert read(PodDisruptionBudget).spec.selector is None
 
 
-def test_persistent_volume() -> None:
+def test_a_persistent_volume_is_read_from_json() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     spec = {
         "capacity": {"storage": "10Gi"},

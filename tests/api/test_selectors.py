@@ -40,7 +40,7 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
         (where("absent", "DoesNotExist"), True),
     ],
 )
-def test_each_operator(selector: LabelSelector, selected: bool) -> None:
+def test_each_operator_selects_by_its_own_rule(selector: LabelSelector, selected: bool) -> None:
     assert selects(selector, WEB) is selected
 
 

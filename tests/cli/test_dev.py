@@ -210,7 +210,7 @@ def test_finished_build_ends_at_once(no_programs: FakeGo) -> None:
 
 
 @pytest.mark.parametrize("command", [("down",), ("kubectl", "--", "get", "pods")])
-def test_unknown_name(no_programs: FakeGo, command: tuple[str, ...]) -> None:
+def test_a_name_without_a_cluster_is_an_error(no_programs: FakeGo, command: tuple[str, ...]) -> None:
     done = longshore(command[0], "--name", "nobody", *command[1:])
     assert done.returncode == 1
     assert done.stderr == (

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from tests.compare.arena import Arena, Side
 from tests.compare.evictions import outcomes, preempted
 from tests.compare.states import random_node, random_pod
+from tests.compare.two_schedulers import Arena, Side
 
 from longshore.api import Pod
 from longshore.api.meta import ApiObject
@@ -135,7 +135,9 @@ def test_a_greater_pod_takes_the_promised_room(arena: Arena) -> None:
     assert ask("longshore") == ask("kube")
 
 
-def test_any_crowd(arena: Arena, repetitions: Repetitions) -> None:
+def test_both_schedulers_evict_the_same_pods_from_random_clusters(
+    arena: Arena, repetitions: Repetitions
+) -> None:
     """Clusters by seed. Every pod started at another time, so that one way out is better than all others."""
     evictions = 0
     for seed in range(repetitions(full=60, short=8)):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from tests.compare.arena import SIDES, Arena, Side
 from tests.compare.sides import Counts, KubeScheduler, Longshore
+from tests.compare.two_schedulers import SIDES, Arena, Side
 
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 

@@ -132,16 +132,16 @@ def read(text: str) -> None:
 
 
 @given(values)
-def test_arbitrary_documents(document: object) -> None:
+def test_any_document_is_read_or_refused_with_a_reason(document: object) -> None:
     read(json.dumps(document))
 
 
 @given(configurations)
-def test_arbitrary_configurations(document: Mapping[str, object]) -> None:
+def test_any_configuration_is_read_or_refused_with_a_reason(document: Mapping[str, object]) -> None:
     read(json.dumps(document))
     read(yaml.safe_dump(document, allow_unicode=True))
 
 
 @given(st.text())
-def test_arbitrary_texts(text: str) -> None:
+def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
     read(text)

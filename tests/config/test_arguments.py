@@ -55,7 +55,7 @@ def test_arguments_that_say_nothing_are_the_defaults(args: str) -> None:
     assert read("NodeResourcesFit", args, NodeResourcesFitArgs) == NodeResourcesFitArgs()
 
 
-def test_bin_packing() -> None:
+def test_a_scoring_strategy_for_bin_packing_is_read() -> None:
     fit = read(
         "NodeResourcesFit",
         """{scoringStrategy: {

@@ -84,7 +84,7 @@ def refused(name: str, args: str) -> tuple[str, ...]:
         ),
     ],
 )
-def test_wrong_arguments(name: str, args: str, problem: str) -> None:
+def test_a_wrong_argument_is_refused_with_its_path_and_the_reason(name: str, args: str, problem: str) -> None:
     assert refused(name, args) == (problem,)
 
 

@@ -1,7 +1,7 @@
 """Schedulers are started as in the tests of the driver; triggers and plans are installed when needed."""
 
 import pytest
-from tests.deploy.podsets import install
+from tests.deploy.custom_resources import install
 from tests.live.conftest import start_scheduler
 
 from longshore.dev import ControlPlane

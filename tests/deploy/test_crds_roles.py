@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.deploy.podsets import MERGE, ask, plan, trigger, until
+from tests.deploy.custom_resources import MERGE, ask, plan, trigger, until
 
 from longshore.dev import ControlPlane
 from longshore.kube.errors import ApiError

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import yaml
-from tests.deploy.podsets import (
+from tests.deploy.custom_resources import (
     KINDS,
     LABELS,
     MERGE,

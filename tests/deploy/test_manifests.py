@@ -15,8 +15,8 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from tests.deploy.container import ENVIRONMENT, SEARCH_PATH, UID, container
 from tests.deploy.makefile import make
+from tests.live.pod_sets import member, trigger
 from tests.live.pods import create, manifest, wait_until_running
-from tests.live.podsets import member, trigger
 from tests.test_package import run, uv
 from tests.waiting import eventually
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from tests.deploy.podsets import install
+from tests.deploy.custom_resources import install
+from tests.live.pod_sets import member, trigger
 from tests.live.pods import create, events, manifest, placed
-from tests.live.podsets import member, trigger
 from tests.live.test_preemption import PRIORITIES, prioritized
 from tests.live.test_volumes import claim, selected, storage_class, using, volume
 from tests.waiting import eventually

@@ -71,7 +71,9 @@ LOST = {
 
 
 @pytest.mark.parametrize("fault", LOST.values(), ids=LOST.keys())
-async def test_bind_survives(fault: Fault, proxy: Proxy, control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_bind_succeeds_in_spite_of_a_fault_on_the_way(
+    fault: Fault, proxy: Proxy, control_plane: ControlPlane, namespace: str
+) -> None:
     async with writing(proxy) as writer:
         made = json.loads(await writer.create(PODS, namespace, pod_body("web", {})))
         proxy.script = once("POST", fault)

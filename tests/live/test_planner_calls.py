@@ -119,7 +119,7 @@ class TestTime:
             assert 0.2 < time.monotonic() - start < 5
             await asyncio.wait_for(left.wait(), 20)
 
-    async def test_dialling_counts(self) -> None:
+    async def test_the_time_to_connect_counts_towards_the_deadline(self) -> None:
         """The connection is taken, and not a word is said."""
         async with listener() as address:
             start = time.monotonic()
@@ -158,7 +158,7 @@ class TestTime:
 
 
 class TestTrouble:
-    async def test_nobody_listens(self) -> None:
+    async def test_an_address_where_nothing_listens(self) -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]
@@ -206,7 +206,7 @@ class TestTrouble:
                 " (Method not found!)"
             )
 
-    async def test_web_server(self) -> None:
+    async def test_a_web_server_in_place_of_a_planner(self) -> None:
         async with listener(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as address:
             assert await problem(address) == "is no planner: it speaks HTTP/1, not gRPC"
 

@@ -5,8 +5,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.live.pods import manifest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     PLANNING,
     SCHEDULE,
     World,
@@ -17,6 +16,7 @@ from tests.live.podsets import (
     trigger,
     world,
 )
+from tests.live.pods import manifest
 from tests.live.processes import Running
 
 from longshore.api import Pod, SchedulePlan, plan_name
@@ -60,7 +60,7 @@ async def test_the_first_pod_is_bound_within_a_second_of_the_release(here: World
     assert first - released < 1.0
 
 
-async def test_with_a_single_node_that_would_do_a_set_is_held_all_the_same(
+async def test_a_set_is_held_even_if_only_one_node_fits(
     sets_plane: ControlPlane, sets_scheduler: Running, sets_namespace: str, while_held: float
 ) -> None:
     async with world(sets_plane, sets_namespace, nodes=1) as here:
@@ -86,7 +86,7 @@ async def test_without_a_trigger_a_set_is_held_and_told_what_is_missing(
     await here.until_plan_tells_the_truth()
 
 
-async def test_a_held_pod_evicts_nobody_whatever_its_priority(here: World, while_held: float) -> None:
+async def test_a_held_pod_never_evicts_another_pod(here: World, while_held: float) -> None:
     """Nor does one that is released. One outside of sets does, with the same priority and the same size."""
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
     priority["metadata"] = {"name": here.namespace}
@@ -200,7 +200,7 @@ async def test_a_pod_with_the_gate_of_another_waits_for_the_other(here: World, w
     await here.until_plan_tells_the_truth()
 
 
-async def test_of_two_triggers_the_first_by_name_counts_and_the_other_is_told_so(
+async def test_the_first_of_two_triggers_by_name_counts_and_the_other_is_told_so(
     here: World, repetitions: Repetitions
 ) -> None:
     for number in range(repetitions(full=20)):

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     member,
     members,
     trigger,

@@ -1,7 +1,7 @@
 """Plans shrink with their sets and go with the last pod, on a real cluster."""
 
 import pytest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     SCHEDULE,
     World,
     member,
@@ -52,7 +52,7 @@ async def test_an_entry_goes_when_its_pod_has_ended(here: World, phase: str) -> 
     await here.until(lambda: list(here.entries()) == ["pod-1"], within=5)
 
 
-async def test_a_pod_that_comes_back_under_its_name_goes_where_the_plan_says_or_is_planned_anew(
+async def test_a_pod_of_a_known_name_is_planned_again_if_its_node_no_longer_fits(
     here: World,
 ) -> None:
     await released(here, 2)

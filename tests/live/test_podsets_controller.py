@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     SCHEDULE,
     member,
     trigger,

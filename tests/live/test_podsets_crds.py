@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.deploy.podsets import FOLDER
+from tests.deploy.custom_resources import FOLDER
+from tests.live.pod_sets import install_kinds, member, trigger
 from tests.live.pods import create, manifest, placed
-from tests.live.podsets import install_kinds, member, trigger
 from tests.live.processes import DEPLOY, running
 from tests.waiting import eventually
 

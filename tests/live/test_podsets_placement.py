@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.pods import manifest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     SCHEDULE,
     World,
     add_nodes,
@@ -19,6 +18,7 @@ from tests.live.podsets import (
     trigger,
     world,
 )
+from tests.live.pods import manifest
 from tests.live.processes import Running
 
 from longshore.dev import ControlPlane
@@ -59,7 +59,9 @@ async def unlabeled(here: World, node: str) -> None:
 
 
 @pytest.mark.parametrize("change", [deleted, cordoned, tainted, filled, unlabeled], ids=lambda c: c.__name__)
-async def test_a_planned_node_that_will_not_do_any_more_is_planned_anew(here: World, change: Change) -> None:
+async def test_a_pod_is_planned_again_when_its_planned_node_no_longer_fits(
+    here: World, change: Change
+) -> None:
     first = here.nodes[0]
     await here.create(trigger(), *members(2), plan(here.namespace, {"pod-0": first, "pod-1": first}))
     await here.until_held(2)
@@ -236,7 +238,7 @@ spec: {{policyName: {namespace}, validationActions: [Deny]}}
 """
 
 
-async def test_a_bind_that_is_refused_is_tried_again_and_the_plan_tells_the_truth_in_the_end(
+async def test_a_refused_bind_is_tried_again_until_the_plan_is_true(
     here: World, sets_scheduler: Running
 ) -> None:
     first = here.nodes[0]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     PLANNING,
     SCHEDULE,
     World,
@@ -147,6 +147,8 @@ def ends(sets_plane: ControlPlane, sets_scheduler: Running) -> Iterator[dict[Sce
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
-def test_quiet_time(scenario: Scenario, ends: dict[Scenario, BaseException | None]) -> None:
+def test_quiet_times_fire_when_they_are_over(
+    scenario: Scenario, ends: dict[Scenario, BaseException | None]
+) -> None:
     if (error := ends[scenario]) is not None:
         raise error

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.live.podsets import SCHEDULE, World, deployment, member, members, trigger, world
+from tests.live.pod_sets import SCHEDULE, World, deployment, member, members, trigger, world
 from tests.live.processes import Running, running
 
 from longshore.dev import ControlPlane

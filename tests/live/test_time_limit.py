@@ -352,7 +352,7 @@ def test_a_handle_takes_arguments_by_name() -> None:
     assert simulation.bindings == {"default/a": "n1"}
 
 
-def test_a_listener_that_takes_too_long_is_ended_and_told_under_the_name_of_its_plugin(
+def test_a_listener_that_takes_too_long_is_reported_with_its_plugin(
     limit: TimeLimit,
 ) -> None:
     class Listens:

@@ -1,6 +1,6 @@
 """Images that nodes hold already."""
 
-from tests.plugins.asking import cluster_of, scores
+from tests.plugins.one_plugin import cluster_of, scores
 
 from longshore.cluster import PodInfo
 from longshore.framework import CycleState

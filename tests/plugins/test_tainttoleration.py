@@ -1,7 +1,7 @@
 """Taints and what pods tolerate of them."""
 
 import pytest
-from tests.plugins.asking import rejections, scores, wakes
+from tests.plugins.one_plugin import rejections, scores, wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import TaintToleration

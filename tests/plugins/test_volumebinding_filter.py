@@ -62,7 +62,7 @@ def local(name: str, host: str, storage: str = "1Gi") -> Any:
 # Claims that are not in order.
 
 
-def test_missing_claim() -> None:
+def test_a_claim_that_does_not_exist() -> None:
     assert refused(world()) == {"": ('persistentvolumeclaim "data" not found',)}
 
 

@@ -102,7 +102,7 @@ def session_of(
         return None
 
 
-def test_by_tls(safe: Made, ours: Authority) -> None:
+def test_a_caller_is_answered_over_tls(safe: Made, ours: Authority) -> None:
     with on_a_port(safe.extender, certificates=certificates(ours)) as port:
         assert ask(port, without(ours))[0] == 200
 

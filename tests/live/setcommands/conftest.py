@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.deploy.podsets import install
-from tests.live.setcommands.stage import Stage, nodes
+from tests.deploy.custom_resources import install
+from tests.live.setcommands.commands import Stage, nodes
 
 from longshore.dev import ControlPlane
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.live.setcommands.stage import NO_PLANS, SUCCESS, Done, Stage, as_json, the_error, trigger
+from tests.live.setcommands.commands import NO_PLANS, SUCCESS, Done, Stage, as_json, the_error, trigger
 
 from longshore.dev.build import build
 

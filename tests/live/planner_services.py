@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import yaml
 from tests.live.planners import Context, Planner
-from tests.live.podsets import World, planner_service
+from tests.live.pod_sets import World, planner_service
 from tests.live.processes import Running
 from tests.waiting import eventually
 
@@ -22,7 +22,7 @@ CALL_SECONDS = 2.0
 Nodes = Callable[[pb.SchedulePlanRequest], Mapping[str, str]]
 
 
-class Arena:
+class PlannerServices:
     """Two namespaces for planner services: `one` and `other`, each with an address on this machine."""
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -90,7 +90,7 @@ class Arena:
         )
 
 
-def configuration(arena: Arena, fallback: str) -> str:
+def configuration(services: PlannerServices, fallback: str) -> str:
     profile = {
         "schedulerName": SCHEDULER_NAME,
         "plugins": {
@@ -99,7 +99,7 @@ def configuration(arena: Arena, fallback: str) -> str:
                 "disabled": [{"name": "DefaultPreemption"}],
             }
         },
-        "pluginConfig": [{"name": "PodSetPlanner", "args": arena.arguments(fallback)}],
+        "pluginConfig": [{"name": "PodSetPlanner", "args": services.arguments(fallback)}],
     }
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     return yaml.safe_dump(head | {"profiles": [{"schedulerName": "longshore"}, profile]})
