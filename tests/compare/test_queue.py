@@ -108,8 +108,8 @@ def placed(arena: Arena, pods: list[PodBuilder]) -> set[str]:
 
 # Two of them fit where one of the events makes room.
 _WAITS_FOR_ROOM = pod("waits").requests(cpu="1")
-_THERE = pod("there").requests(cpu="3").on("n1")
-_SMALL = pod("small").requests(cpu="500m").on("n1")
+_THERE = pod("there").requests(cpu="2").on("n1")
+_SMALL = pod("small").requests(cpu="1500m").on("n1")
 
 
 def _relabel(arena: Arena) -> None:

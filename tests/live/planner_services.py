@@ -18,7 +18,8 @@ from longshore.dev.ports import Port
 from longshore.kube.resources import SERVICES
 from longshore.podset._pb import planner_pb2 as pb
 
-CALL_SECONDS = 2.0
+# Long enough for everything that must not wait for a planner that hangs.
+CALL_SECONDS = 4.0
 Nodes = Callable[[pb.SchedulePlanRequest], Mapping[str, str]]
 
 

@@ -231,7 +231,7 @@ class World:
 
     # Waiting.
 
-    async def until(self, check: Callable[[], bool], *, within: float = 10.0) -> None:
+    async def until(self, check: Callable[[], bool], *, within: float = 20.0) -> None:
         """Until it is so, as the watch tells."""
         try:
             async with asyncio.timeout(within):
@@ -272,7 +272,7 @@ class World:
         await self.until(lambda: name in self._bound_markers, within=20)
         await self.delete("Pod", name)
 
-    async def until_placed(self, count: int, *, within: float = 10.0) -> None:
+    async def until_placed(self, count: int, *, within: float = 20.0) -> None:
         await self.until(lambda: len(self.placed) == count, within=within)
 
     async def until_held(self, count: int) -> None:
@@ -280,7 +280,7 @@ class World:
             lambda: sum(self.condition(name)[0] == "WaitingForTrigger" for name in self.pods) == count
         )
 
-    async def until_plan_tells_the_truth(self, *, podset: str = SET, within: float = 10.0) -> None:
+    async def until_plan_tells_the_truth(self, *, podset: str = SET, within: float = 20.0) -> None:
         await self.until(lambda: self.entries(podset) == self.placed, within=within)
 
     def __str__(self) -> str:

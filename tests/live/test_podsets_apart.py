@@ -124,7 +124,7 @@ async def test_three_processes_hold_fire_plan_and_bind(
             # Others may be held besides, of tests before.
             assert metrics(scheduler)["longshore_podset_held_pods"] >= 3
             await here.until(lambda: bool(here.flips()))
-            await here.until_placed(3, within=5)
+            await here.until_placed(3)
             assert here.stored_plans() == [here.placed]
             await here.until(lambda: here.plan_condition("PlannerAnswered")[0] == "True")
             assert [each.status.planner for each in here.plans.values()] == [SERVICE]

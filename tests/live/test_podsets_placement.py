@@ -83,7 +83,7 @@ async def test_what_fits_goes_and_what_does_not_waits_for_room(here: World) -> N
     await here.create(trigger(), *members(2), member("big", cpu="100"))
     await here.until_held(3)
     await here.release()
-    await here.until_placed(2, within=3)
+    await here.until_placed(2)
     await here.until(lambda: here.condition("big")[0] == "Unschedulable")
     assert "Insufficient cpu" in here.condition("big")[1]
     await here.until_plan_tells_the_truth()
@@ -93,7 +93,7 @@ async def test_what_fits_goes_and_what_does_not_waits_for_room(here: World) -> N
         lambda: [each.pod for each in here.plans[found.metadata.name].status.unplaced] == ["big"]
     )
     [roomy] = await add_nodes(here, 1, cpu="128", memory="256Gi")
-    await here.until_placed(3, within=3)
+    await here.until_placed(3)
     assert here.placed["big"] == roomy
     await here.until_plan_tells_the_truth()
 
@@ -211,7 +211,7 @@ async def test_pods_without_an_owner_may_share_a_node(
 ) -> None:
     async with world(sets_plane, sets_namespace, nodes=1) as here:
         await here.create(trigger(state=SCHEDULE), *members(2))
-        await here.until_placed(2, within=3)
+        await here.until_placed(2)
         await here.until_plan_tells_the_truth()
 
 

@@ -64,7 +64,7 @@ def test_a_stateful_set_follows_its_labels_whatever_their_value(
     assert condition(pods(control_plane, namespace)["shop-1"])["reason"] == "Unschedulable"
 
     label(control_plane, nodes[1], f"{key(namespace, 'shop-1')}=whatever")
-    static.wait_for_line(f"INFO - Pod shop-1 scheduled on node {nodes[1]}", within=1.0)
+    static.wait_for_line(f"INFO - Pod shop-1 scheduled on node {nodes[1]}")
     assert node_of(control_plane, namespace, "shop-1") == nodes[1]
     eventually(lambda: events(control_plane, namespace, "shop-1"), lambda found: len(found) == 2)
     assert {e["reason"] for e in events(control_plane, namespace, "shop-1")} == {

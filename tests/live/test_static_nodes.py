@@ -91,7 +91,7 @@ def test_a_labeled_node_that_will_not_do(
     label(control_plane, node, f"{key(namespace, forced)}=force")
     with trouble(control_plane, node):
         create(control_plane, namespace, *map(pinned, (patient, forced, later)))
-        static.wait_for_line(f"Pod {forced} scheduled on node {node}", within=1.0)
+        static.wait_for_line(f"Pod {forced} scheduled on node {node}")
         eventually(
             lambda: pods(control_plane, namespace)[patient], lambda found: condition(found).get("message")
         )
