@@ -40,7 +40,7 @@ LACKS = (
 def with_the_least_rights() -> str:
     """The manifest, with the one line changed that its comment names."""
     lines = MANIFEST.read_text().splitlines()
-    [comment] = [line for line in lines if "For the least rights write" in line]
+    [comment] = [line for line in lines if "For the minimal rights, write" in line]
     [role] = re.findall(r"write (\S+) here", comment)
     line = lines.index(comment) + 1
     lines[line] = f"{lines[line].partition(':')[0]}: {role}"
