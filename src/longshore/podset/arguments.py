@@ -14,7 +14,7 @@ import msgspec
 
 from longshore.api.duration import parse_duration
 from longshore.config.plugin_arguments import read_plugin_arguments
-from longshore.podset.planners import CALL_SECONDS, PlannerSettings
+from longshore.podset.planner_services import CALL_SECONDS, PlannerSettings
 
 NAME = "PodSetPlanner"
 
