@@ -81,7 +81,7 @@ def test_the_file_of_pallet_holds_sets(tmp_path: Path) -> None:
     assert setup.warnings == (
         "apiVersion: kubescheduler.config.k8s.io/v1beta2 is read as kubescheduler.config.k8s.io/v1, with the "
         "default plugins and weights of that; write kubescheduler.config.k8s.io/v1",
-        "PodSetPlanner: accepted at preScore and score, where it has nothing to do here",
+        "PodSetPlanner: accepted at preScore and score, but has no effect there in Longshore",
         f"profile {SETS}: PodSetPlanner is needed at preEnqueue, permit as well, and was put there",
     )
     assert len(Engine(setup.configuration, plugins=setup.plugins).controllers) == 1
