@@ -7,10 +7,11 @@ import msgspec
 from longshore.api import Node, Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.cycle.reporting import skipped
-from longshore.engine.cycle.underway import Underway
+from longshore.engine.cycle.waiting import WaitingPods
 from longshore.engine.events import Measurements
 from longshore.engine.queue.cluster_events import MEASURED, assigned_pod_events, node_events
 from longshore.engine.queue.scheduling_queue import Place, Queue
+from longshore.framework.effects import Tell
 
 # Why a pod that was waiting on Permit waits no more.
 _REMOVED = "removed"
@@ -20,19 +21,20 @@ _TO_BE_TRIED = (Place.ACTIVE, Place.BACKOFF)
 class Intake:
     """`is_ours` tells whether a pod without a node is for one of our profiles."""
 
-    # Set when there is one: what is under way tells it of pods that gave up their node.
-    underway: Underway
-
     def __init__(
         self,
         cluster: ClusterState,
         queue: Queue,
+        waiting: WaitingPods,
         *,
         now: Callable[[], float],
+        tell: Callable[[Tell], None],
         is_ours: Callable[[Pod], bool],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._waiting = waiting
+        self._tell = tell
         self._now = now
         self._is_ours = is_ours
 
@@ -79,10 +81,10 @@ class Intake:
         ending = pod.metadata.deletion_timestamp is not None
         entry = self._queue.find(pod)
         if ending and entry is not None and entry.place in _TO_BE_TRIED:
-            self.underway.tell(skipped(pod))
+            self._tell(skipped(pod))
         self._queue.withdraw(pod)
         self.take_back_nomination(pod)
-        self.underway.reject(pod.metadata.uid, "", _REMOVED)
+        self._waiting.reject(pod.metadata.uid, "", _REMOVED)
         # A bind may be under way. The API server gives no node to a pod that is ending: it comes too late.
         if ending or not self._queue.holds(pod):
             self.forget(pod)
@@ -103,7 +105,7 @@ class Intake:
     def _gone(self, pod: Pod) -> None:
         self._queue.withdraw(pod)
         self.take_back_nomination(pod)
-        self.underway.reject(pod.metadata.uid, "", _REMOVED)
+        self._waiting.reject(pod.metadata.uid, "", _REMOVED)
         self._remove(pod)
 
     def _remove(self, pod: Pod) -> None:

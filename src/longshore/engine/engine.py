@@ -6,9 +6,11 @@ outbox until the driver fetches them with `advance`.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
+import structlog
 
 from longshore.api import Change, Node, Pod
 from longshore.api.meta import ApiObject, kind_of
@@ -17,11 +19,10 @@ from longshore.config import Configuration, LongshoreSettings, default_configura
 from longshore.engine.answers.observer import Observer, Unobserved
 from longshore.engine.answers.records import Records
 from longshore.engine.cluster_changes import Intake
-from longshore.engine.cycle.errands import Errands
 from longshore.engine.cycle.reporting import report_failed, warning
 from longshore.engine.cycle.scheduling_cycle import Cycles, Ending, Fate
-from longshore.engine.cycle.underway import Flight, Underway
-from longshore.engine.cycle.webhooks import Webhooks
+from longshore.engine.cycle.waiting import WaitingPods
+from longshore.engine.cycle.webhooks import Consultation, Webhooks
 from longshore.engine.decision.chooser import Chooser, Turn
 from longshore.engine.decision.shapes import shape_key
 from longshore.engine.events import Done, Event, Measurements
@@ -31,15 +32,17 @@ from longshore.engine.profiles import Profiles, make_profile
 from longshore.engine.queue.cluster_events import other_event
 from longshore.engine.queue.scheduling_queue import Entry, Place, Queue
 from longshore.engine.request import Instruction
+from longshore.engine.runner import Runner
 from longshore.framework import Status
-from longshore.framework.controllers import Controller
+from longshore.framework.controllers import Controller, Errand
 from longshore.framework.effects import Tell
 from longshore.framework.points import PodListener
 from longshore.framework.profile import Profile, TieBreak
 from longshore.plugins import DEFAULT_PLUGINS, Factory
 
-DEFAULT_SCHEDULER_NAME = "longshore"
+log = structlog.get_logger()
 
+DEFAULT_SCHEDULER_NAME = "longshore"
 
 ControllerFactory = Callable[["Engine"], Controller]
 
@@ -79,40 +82,61 @@ class Engine:
         self.epoch = epoch
         self.stopwatch = stopwatch or (lambda: self._now)
         # What was decided lately, to read from.
-        self.records = Records(lambda: self._now)
+        self.records = Records(self._time)
         registry = {**DEFAULT_PLUGINS, **(plugins or {})}
+        self._runner = Runner(self._time)
+        self._waiting = WaitingPods(self._runner, self._cluster, self._time)
+        self._consultation = Consultation()
+        # Changes while extenders are asked about a decision: they are taken in afterwards.
+        self._held_back: deque[Change[Any] | Measurements] = deque()
         self._handles: dict[str, EngineHandle] = {}
         self._profiles: dict[str, Profile] = {}
-        self._cycles: dict[str, Cycles] = {}
         turn = Turn()
         extended = any(each.filter_verb or each.prioritize_verb for each in configuration.webhooks)
         for settings in configuration.profiles:
             handle = EngineHandle(self)
             profile = make_profile(configuration, settings, registry, handle)
-            chooser = handle.chooser = Chooser(profile, self._cluster, turn, extended=extended)
+            handle.chooser = Chooser(profile, self._cluster, turn, extended=extended)
             self._handles[profile.scheduler_name] = handle
             self._profiles[profile.scheduler_name] = profile
-            webhooks = None
-            if configuration.webhooks:
-                webhooks = Webhooks(configuration.webhooks, chooser, self._cluster)
-            self._cycles[profile.scheduler_name] = Cycles(
-                chooser, self._cluster, self.records, self.tell, webhooks
-            )
         self._queue = Queue(
             Profiles(self._profiles, self._tell_failure),
             initial_backoff=float(configuration.pod_initial_backoff_seconds),
             max_backoff=float(configuration.pod_max_backoff_seconds),
         )
-        self._intake = Intake(self._cluster, self._queue, now=lambda: self._now, is_ours=self._is_ours)
-        self._underway = self._intake.underway = Underway(
-            self._cluster, self._queue, now=lambda: self._now, land=self._land, released=self._intake.released
+        self._intake = Intake(
+            self._cluster,
+            self._queue,
+            self._waiting,
+            now=self._time,
+            tell=self.tell,
+            is_ours=self._is_ours,
         )
-        # What happens while a cycle asks extenders about its decision is taken in afterwards.
-        self._held_back: deque[Change[Any] | Measurements] = deque()
-        self._errands = Errands(self._underway.ask, now=lambda: self._now)
+        self._cycles = {
+            name: self._make_cycles(handle.chooser, configuration) for name, handle in self._handles.items()
+        }
         for make in controllers:
             self.add_controller(make(self))
         self._observer: Observer = Unobserved()
+
+    def _make_cycles(self, chooser: Chooser, configuration: Configuration) -> Cycles:
+        webhooks = None
+        if configuration.webhooks:
+            webhooks = Webhooks(configuration.webhooks, chooser, self._cluster, self._consultation)
+        return Cycles(
+            chooser,
+            self._cluster,
+            self._queue,
+            self.records,
+            self._runner,
+            self._waiting,
+            now=self._time,
+            land=self._land,
+            webhooks=webhooks,
+        )
+
+    def _time(self) -> float:
+        return self._now
 
     @property
     def scheduler_name(self) -> str:
@@ -148,11 +172,11 @@ class Engine:
 
     @property
     def binds_in_flight(self) -> int:
-        return self._underway.binds_in_flight
+        return sum(cycles.binds_in_flight for cycles in self._cycles.values())
 
     def observe(self, observer: Observer) -> None:
         """Tell it from now on what happens here."""
-        self._observer = self._underway.observer = observer
+        self._observer = self._waiting.observer = observer
         self._queue.observe = observer.queued
         for cycles in self._cycles.values():
             cycles.observer = observer
@@ -164,25 +188,24 @@ class Engine:
     @property
     def deadline(self) -> float | None:
         """When `advance` is due if no event comes before: at once if not in the future, never if None."""
-        underway = self._underway
-        if underway.outbox or (self._queue.has_active and self._may_decide):
+        if self._runner.outbox or (self._queue.has_active and self._may_decide):
             return self._now
-        times = [underway.deadline, self._queue.next_due, self._errands.deadline]
+        times = [self._runner.deadline, self._waiting.deadline, self._queue.next_due]
         times += [controller.deadline for controller in self._controllers]
         return min((time for time in times if time is not None), default=None)
 
     @property
     def _may_decide(self) -> bool:
         """Not while extenders are asked, nor before controllers know what they need."""
-        if self._underway.consulting is not None:
-            return False
-        return not any(getattr(each, "unready", False) for each in self._controllers)
+        return not self._consultation.is_open and not any(
+            getattr(each, "unready", False) for each in self._controllers
+        )
 
     @property
     def settled(self) -> bool:
         """Nothing is under way: without an event all that can come is another try of pods set aside."""
         counts = self._queue.counts()
-        busy = self._underway or self._errands or any(c.deadline is not None for c in self._controllers)
+        busy = self._runner or self._waiting or any(c.deadline is not None for c in self._controllers)
         return not busy and not counts["active"] and not counts["backoff"]
 
     def receive(self, event: Event, *, now: float) -> None:
@@ -190,12 +213,11 @@ class Engine:
         self._now = now
         match event:
             case Done(number, outcome):
-                if not self._errands.answered(number, outcome):
-                    self._underway.answered(number, outcome)
-                while self._held_back and self._underway.consulting is None:
+                self._runner.answered(number, outcome)
+                while self._held_back and not self._consultation.is_open:
                     self.receive(self._held_back.popleft(), now=now)
                 return
-            case Change() | Measurements() if self._underway.consulting is not None:
+            case Change() | Measurements() if self._consultation.is_open:
                 self._held_back.append(event)
                 return
             case Change(None | Pod() as old, None | Pod() as new):
@@ -212,7 +234,7 @@ class Engine:
                 self._cluster.put(kind, old, new)
                 if (meaning := other_event(kind, event)) is not None:
                     self._queue.event(meaning, now=now)
-        self._underway.look_again()
+        self._runner.look_again()
         for controller in self._controllers:
             controller.changed(event, now=now)
 
@@ -220,21 +242,19 @@ class Engine:
         """Decide about the pods whose turn it is, at most `max_cycles`, and hand out what is to be done."""
         self._now = now
         self._queue.flush(now=now)
-        underway = self._underway
-        underway.expire()
-        self._errands.wake()
+        self._waiting.expire()
+        self._runner.expire()
         for controller in self._controllers:
             if controller.deadline is not None and controller.deadline <= now:
                 for errand in controller.advance(now=now):
-                    self._errands.start(errand)
+                    self._start(controller, errand)
         cycles = 0
         while (max_cycles is None or cycles < max_cycles) and self._may_decide:
             if (entry := self._queue.pop()) is None:
                 break
             cycles += 1
             self._begin(entry)
-        requests, underway.outbox = underway.outbox, []
-        return requests
+        return self._runner.take_outbox()
 
     def finish(self, *, now: float) -> list[Instruction]:
         """The driver is to stop: what controllers want to have done before."""
@@ -242,9 +262,11 @@ class Engine:
         for controller in self._controllers:
             finish = getattr(controller, "finish", None)
             for errand in () if finish is None else finish(now=now):
-                self._errands.start(errand)
-        requests, self._underway.outbox = self._underway.outbox, []
-        return requests
+                self._start(controller, errand)
+        return self._runner.take_outbox()
+
+    def _start(self, controller: Controller, errand: Errand) -> None:
+        self._runner.start(errand, lambda _: None, partial(_errand_failed, controller))
 
     def _begin(self, entry: Entry) -> None:
         pod = entry.pod
@@ -252,14 +274,14 @@ class Engine:
             # Held since a bind whose answer was a failure.
             self._intake.forget(pod)
         name = pod.spec.scheduler_name
-        if entry.info is None:
-            entry.info = shape_key(pod)
-        info = self._handles[name].chooser.info(pod, entry.info)
-        steps = self._cycles[name].run(entry, info, entry.info)
-        measured = self._observer.attempt_begins(entry)
-        self._underway.resume(Flight(entry, steps, measured=measured is not None))
-        if measured is not None:
-            measured()
+        if entry.shape_key is None:
+            entry.shape_key = shape_key(pod)
+        info = self._handles[name].chooser.info(pod, entry.shape_key)
+        rests = self._observer.attempt_begins(entry)
+        entry.measured = rests is not None
+        self._cycles[name].start(entry, info, entry.shape_key)
+        if rests is not None:
+            rests()
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles and pod.metadata.deletion_timestamp is None
@@ -276,6 +298,8 @@ class Engine:
             case Ending.ACTIVATED:
                 self._queue.fail(entry, now=self._now)
                 self._queue.activate([entry.pod], now=self._now)
+        if fate.released:
+            self._intake.released(entry.pod, fate.released)
 
     def _tell_listeners(self, old: Pod | None, new: Pod | None) -> None:
         for listener, plugin in self._pod_listeners:
@@ -293,16 +317,16 @@ class Engine:
     # What plugins may do, through their handle.
 
     def waiting_pods(self) -> Mapping[str, str]:
-        return self._underway.waiting_pods()
+        return self._waiting.nodes()
 
     def allow(self, uid: str, plugin: str) -> None:
-        self._underway.allow(uid, plugin)
+        self._waiting.allow(uid, plugin)
 
     def reject(self, uid: str, plugin: str, message: str) -> None:
-        self._underway.reject(uid, plugin, message)
+        self._waiting.reject(uid, plugin, message)
 
     def tell(self, effect: Tell) -> None:
-        self._underway.tell(effect)
+        self._runner.tell(effect)
 
     def activate(self, pods: Any) -> None:
         self._queue.activate(pods, now=self._now)
@@ -338,3 +362,7 @@ class Engine:
         """Kinds that controllers need to hear of, besides those of Kubernetes itself."""
         kinds = (kind for each in self._controllers for kind in getattr(each, "watches", ()))
         return tuple(dict.fromkeys(kinds))
+
+
+def _errand_failed(controller: Controller, error: BaseException) -> None:
+    log.error("an errand of a controller failed", controller=type(controller).__name__, exc_info=error)

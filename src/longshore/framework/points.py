@@ -42,6 +42,7 @@ from longshore.cluster.arrays import Bools, Ints
 from longshore.framework.cluster_events import WakeOn
 from longshore.framework.cycle_state import CycleState
 from longshore.framework.effects import Ask, Outcome, Tell
+from longshore.framework.effects import Bind as BindEffect
 from longshore.framework.status import Code, Status
 
 MAX_SCORE = 100
@@ -391,8 +392,13 @@ class PreBind(Plugin, Protocol):
 class Bind(Plugin, Protocol):
     """Assigns the pod to the node."""
 
-    def bind(self, state: CycleState, pod: PodInfo, node: str) -> Answer:
-        """Skip leaves it to the next plugin; the first that does not decides."""
+    def bind(self, state: CycleState, pod: PodInfo, node: str) -> "Answer | BindEffect":
+        """Skip leaves it to the next plugin; the first that does not decides.
+
+        A plugin may return the effect `Bind` instead of doing the work itself. Then the scheduler treats each
+        outcome as it deserves: it drops a pod that is gone, retries without a report if someone else bound
+        the pod, and keeps the room on the node if the answer may have been lost.
+        """
         ...
 
 

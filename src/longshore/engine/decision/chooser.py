@@ -85,24 +85,28 @@ class Chooser:
         return Attempt(self._shapes.find(shape_key(pod.pod) if key is None else key, pod), pod)
 
     def decide(self, pod: PodInfo, key: bytes | None = None) -> Placement | Unplaced | Status:
-        """The best node, or why there is none; a status if something is wrong."""
-        if self._cluster.node_count == 0:
-            return Status.unresolvable(NO_NODES)
+        """Return the best node, or why there is none; a status if something is wrong."""
         try:
-            attempt = self.attempt(pod, key)
-            refusal = attempt.pre_filter()
-            if refusal is not None:
-                return Unplaced(attempt, attempt.diagnose(refusal))
+            attempt = self.pre_filtered(pod, key)
+            if not isinstance(attempt, Attempt):
+                return attempt
             nominated = self.nominated(attempt)
             if nominated is not None:
                 return Placement(attempt, nominated, self._cluster.node_name(nominated), 1)
-            left = attempt.feasible()
-            return self.choose(attempt, self.examined(attempt, left))
+            return self.choose(attempt, self.examined(attempt, attempt.feasible()))
         except PluginFailure as failure:
             return failure.status
 
+    def pre_filtered(self, pod: PodInfo, key: bytes | None = None) -> Attempt | Unplaced | Status:
+        """Begin an attempt: return it if it passed PreFilter. Raises PluginFailure."""
+        if self._cluster.node_count == 0:
+            return Status.unresolvable(NO_NODES)
+        attempt = self.attempt(pod, key)
+        refusal = attempt.pre_filter()
+        return attempt if refusal is None else Unplaced(attempt, attempt.diagnose(refusal))
+
     def nominated(self, attempt: Attempt) -> int | None:
-        """The row of the node that was promised to the pod, if it fits there: no other is looked at then."""
+        """Return the row of the node that the pod is nominated to, if it fits: then no other is looked at."""
         pod = attempt.pod.pod
         if not pod.status.nominated_node_name and not self._cluster.nominations:
             return None

@@ -49,8 +49,10 @@ class Entry:
     gated_by: str = ""
     # When its last attempt began, by the clock of whoever measures.
     began: float = 0.0
-    # What the engine worked out of the pod; gone when spec, labels or owners change.
-    info: Any = None
+    # Whether the observer measures this attempt.
+    measured: bool = False
+    # What it has in common with pods of its shape; None before its first attempt, and when that changes.
+    shape_key: bytes | None = None
 
     # From here on, what the queue notes down for itself.
     place: Place = Place.ACTIVE
@@ -71,8 +73,8 @@ class Entry:
 
     def renew(self, pod: Pod) -> None:
         """There is a newer version, and it is ours to schedule."""
-        if self.info is not None and _made_of(self.pod) != _made_of(pod):
-            self.info = None
+        if self.shape_key is not None and _made_of(self.pod) != _made_of(pod):
+            self.shape_key = None
         self.pod = pod
         self.withdrawn = False
 

@@ -44,7 +44,7 @@ class Cause:
         return bool(self._alike)
 
     def add(self, entry: Entry) -> None:
-        entry.kin = entry if entry.info is None else entry.info
+        entry.kin = entry if entry.shape_key is None else entry.shape_key
         self._alike.setdefault(entry.kin, {})[entry] = None
 
     def remove(self, entry: Entry) -> None:
