@@ -10,7 +10,7 @@ from longshore.engine.cycle.reporting import skipped
 from longshore.engine.cycle.waiting import WaitingPods
 from longshore.engine.events import Measurements
 from longshore.engine.queue.cluster_events import MEASURED, assigned_pod_events, node_events
-from longshore.engine.queue.scheduling_queue import Place, Queue
+from longshore.engine.queue.scheduling_queue import Place, SchedulingQueue
 from longshore.framework.effects import Tell
 
 # Why a pod that was waiting on Permit waits no more.
@@ -18,13 +18,13 @@ _REMOVED = "removed"
 _TO_BE_TRIED = (Place.ACTIVE, Place.BACKOFF)
 
 
-class Intake:
+class ClusterChanges:
     """`is_ours` tells whether a pod without a node is for one of our profiles."""
 
     def __init__(
         self,
         cluster: ClusterState,
-        queue: Queue,
+        queue: SchedulingQueue,
         waiting: WaitingPods,
         *,
         now: Callable[[], float],

@@ -18,19 +18,19 @@ from longshore.cluster import ClusterState
 from longshore.config import Configuration, LongshoreSettings, default_configuration
 from longshore.engine.answers.observer import Observer, Unobserved
 from longshore.engine.answers.records import Records
-from longshore.engine.cluster_changes import Intake
+from longshore.engine.cluster_changes import ClusterChanges
 from longshore.engine.cycle.reporting import report_failed, warning
 from longshore.engine.cycle.scheduling_cycle import Cycles, Ending, Fate
 from longshore.engine.cycle.waiting import WaitingPods
 from longshore.engine.cycle.webhooks import Consultation, Webhooks
-from longshore.engine.decision.chooser import Chooser, Turn
+from longshore.engine.decision.chooser import Chooser, NextStart
 from longshore.engine.decision.shapes import shape_key
 from longshore.engine.events import Done, Event, Measurements
 from longshore.engine.handle import EngineHandle
 from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.engine.profiles import Profiles, make_profile
 from longshore.engine.queue.cluster_events import other_event
-from longshore.engine.queue.scheduling_queue import Entry, Place, Queue
+from longshore.engine.queue.scheduling_queue import Place, QueueEntry, SchedulingQueue
 from longshore.engine.request import Instruction
 from longshore.engine.runner import Runner
 from longshore.framework import Status
@@ -91,7 +91,7 @@ class Engine:
         self._held_back: deque[Change[Any] | Measurements] = deque()
         self._handles: dict[str, EngineHandle] = {}
         self._profiles: dict[str, Profile] = {}
-        turn = Turn()
+        turn = NextStart()
         extended = any(each.filter_verb or each.prioritize_verb for each in configuration.webhooks)
         for settings in configuration.profiles:
             handle = EngineHandle(self)
@@ -99,12 +99,12 @@ class Engine:
             handle.chooser = Chooser(profile, self._cluster, turn, extended=extended)
             self._handles[profile.scheduler_name] = handle
             self._profiles[profile.scheduler_name] = profile
-        self._queue = Queue(
+        self._queue = SchedulingQueue(
             Profiles(self._profiles, self._tell_failure),
             initial_backoff=float(configuration.pod_initial_backoff_seconds),
             max_backoff=float(configuration.pod_max_backoff_seconds),
         )
-        self._intake = Intake(
+        self._changes = ClusterChanges(
             self._cluster,
             self._queue,
             self._waiting,
@@ -153,7 +153,7 @@ class Engine:
         return self._cluster
 
     @property
-    def queue(self) -> Queue:
+    def queue(self) -> SchedulingQueue:
         """The pods that wait, to read from."""
         return self._queue
 
@@ -221,13 +221,13 @@ class Engine:
                 self._held_back.append(event)
                 return
             case Change(None | Pod() as old, None | Pod() as new):
-                self._intake.pod_changed(old, new)
+                self._changes.pod_changed(old, new)
                 if self._pod_listeners:
                     self._tell_listeners(old, new)
             case Change(None | Node() as old, None | Node() as new):
-                self._intake.node_changed(old, new)
+                self._changes.node_changed(old, new)
             case Measurements():
-                self._intake.measured(event, wall_time=self.wall_time)
+                self._changes.measured(event, wall_time=self.wall_time)
                 return
             case Change(old, new) if (changed := new or old) is not None:
                 kind = kind_of(changed)
@@ -268,11 +268,11 @@ class Engine:
     def _start(self, controller: Controller, errand: Errand) -> None:
         self._runner.start(errand, lambda _: None, partial(_errand_failed, controller))
 
-    def _begin(self, entry: Entry) -> None:
+    def _begin(self, entry: QueueEntry) -> None:
         pod = entry.pod
         if self._cluster.is_assumed(pod):
             # Held since a bind whose answer was a failure.
-            self._intake.forget(pod)
+            self._changes.forget(pod)
         name = pod.spec.scheduler_name
         if entry.shape_key is None:
             entry.shape_key = shape_key(pod)
@@ -286,7 +286,7 @@ class Engine:
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles and pod.metadata.deletion_timestamp is None
 
-    def _land(self, entry: Entry, fate: Fate) -> None:
+    def _land(self, entry: QueueEntry, fate: Fate) -> None:
         self._observer.attempt_ended(entry, fate.result, now=self._now)
         match fate.ending:
             case Ending.BOUND | Ending.DROPPED:
@@ -299,7 +299,7 @@ class Engine:
                 self._queue.fail(entry, now=self._now)
                 self._queue.activate([entry.pod], now=self._now)
         if fate.released:
-            self._intake.released(entry.pod, fate.released)
+            self._changes.released(entry.pod, fate.released)
 
     def _tell_listeners(self, old: Pod | None, new: Pod | None) -> None:
         for listener, plugin in self._pod_listeners:
@@ -338,10 +338,10 @@ class Engine:
             # A bind of it may have failed, and its room was kept for the next try. Who has left the queue is
             # bound, even if the watch has not told yet.
             if self._queue.find(pod) is not None and not self.in_flight(pod):
-                self._intake.forget(pod)
+                self._changes.forget(pod)
 
     def take_back_nomination(self, pod: Pod) -> None:
-        self._intake.take_back_nomination(pod)
+        self._changes.take_back_nomination(pod)
 
     def in_flight(self, pod: Pod) -> bool:
         entry = self._queue.find(pod)

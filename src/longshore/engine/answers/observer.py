@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from longshore.engine.decision.chooser import Placement, Unplaced
-from longshore.engine.queue.entry import Entry
+from longshore.engine.queue.entry import QueueEntry
 from longshore.framework import Code, Status
 
 Result = Literal["scheduled", "unschedulable", "error"]
@@ -16,15 +16,15 @@ Result = Literal["scheduled", "unschedulable", "error"]
 class Observer(Protocol):
     """Told as things happen, in the midst of decisions: it has to be quick, and must not raise."""
 
-    def attempt_begins(self, entry: Entry) -> Callable[[], None] | None:
+    def attempt_begins(self, entry: QueueEntry) -> Callable[[], None] | None:
         """May note the time in `entry.began`. What it returns is called when the attempt first rests."""
         ...
 
-    def decided(self, entry: Entry, decision: Placement | Unplaced | Status) -> None:
+    def decided(self, entry: QueueEntry, decision: Placement | Unplaced | Status) -> None:
         """The node is chosen; or there is none, and the PostFilters have had their say."""
         ...
 
-    def attempt_ended(self, entry: Entry, result: Result, *, now: float) -> None:
+    def attempt_ended(self, entry: QueueEntry, result: Result, *, now: float) -> None:
         """The pod is bound, or will need another attempt."""
         ...
 
@@ -56,11 +56,11 @@ class Observer(Protocol):
 class Unobserved:
     """Nobody wants to know."""
 
-    def attempt_begins(self, entry: Entry) -> Callable[[], None] | None: ...
+    def attempt_begins(self, entry: QueueEntry) -> Callable[[], None] | None: ...
 
-    def decided(self, entry: Entry, decision: Placement | Unplaced | Status) -> None: ...
+    def decided(self, entry: QueueEntry, decision: Placement | Unplaced | Status) -> None: ...
 
-    def attempt_ended(self, entry: Entry, result: Result, *, now: float) -> None: ...
+    def attempt_ended(self, entry: QueueEntry, result: Result, *, now: float) -> None: ...
 
     def bind_answered(self, profile: str, seconds: float, *, bound: bool) -> None: ...
 

@@ -20,7 +20,7 @@ MOST_RECORDS = 20_000
 _Scores = Sequence[tuple[Slot, int]]
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusalCount(msgspec.Struct, frozen=True):
     """How many nodes a plugin refused for a reason. Without a plugin: a PreFilter narrowed the choice."""
 
     plugin: str
@@ -50,12 +50,12 @@ class Decision(msgspec.Struct, frozen=True, rename="camel"):
     extenders: int = 0
     # If there was no node, or it came to nothing.
     message: str = ""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusalCount, ...] = ()
     nominated_node: str = ""
     victims: tuple[str, ...] = ()
 
 
-class _Placed(msgspec.Struct, frozen=True, gc=False):
+class _PlacedNote(msgspec.Struct, frozen=True, gc=False):
     """Notes of a placement."""
 
     pod: ObjectMeta
@@ -97,7 +97,7 @@ class _Placed(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class _NotPlaced(msgspec.Struct, frozen=True, gc=False):
+class _FailedNote(msgspec.Struct, frozen=True, gc=False):
     """Notes of an attempt that failed."""
 
     pod: ObjectMeta
@@ -118,7 +118,7 @@ class _NotPlaced(msgspec.Struct, frozen=True, gc=False):
             self.node,
             self.nodes,
             message=self.message,
-            refused=tuple(Refused(*refused) for refused in self.refused),
+            refused=tuple(RefusalCount(*refused) for refused in self.refused),
             nominated_node=self.nominated,
             victims=self.victims,
         )
@@ -132,7 +132,7 @@ class Records:
 
     def __init__(self, now: Callable[[], float], *, most: int = MOST_RECORDS) -> None:
         self._now = now
-        self._notes: deque[_Placed | _NotPlaced] = deque(maxlen=most)
+        self._notes: deque[_PlacedNote | _FailedNote] = deque(maxlen=most)
 
     def __len__(self) -> int:
         return len(self._notes)
@@ -165,7 +165,7 @@ class Records:
         # Large, and the attempt lives until the pod is bound.
         attempt.varied = ()
         self._notes.append(
-            _Placed(
+            _PlacedNote(
                 pod.metadata,
                 self._now(),
                 shape.profile,
@@ -185,7 +185,7 @@ class Records:
     def unplaced(self, pod: Pod, unplaced: Unplaced, message: str, way_out: PostFilterResult) -> None:
         diagnosis = unplaced.diagnosis
         self._notes.append(
-            _NotPlaced(
+            _FailedNote(
                 pod.metadata,
                 self._now(),
                 unplaced.attempt.profile,
@@ -199,7 +199,7 @@ class Records:
 
     def failed(self, pod: Pod, profile: Profile, message: str, node: str = "") -> None:
         """Something was wrong; or what was decided came to nothing, on this node."""
-        self._notes.append(_NotPlaced(pod.metadata, self._now(), profile, message, node))
+        self._notes.append(_FailedNote(pod.metadata, self._now(), profile, message, node))
 
 
 def _at(row: int, rows: Ints | None, varied: Sequence[tuple[Slot, Ints]]) -> _Scores:

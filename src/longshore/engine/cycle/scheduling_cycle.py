@@ -25,7 +25,7 @@ from longshore.engine.cycle.webhooks import Webhooks
 from longshore.engine.decision.chooser import Chooser, Placement, Unplaced
 from longshore.engine.plugin_failure import PLUGIN_ERRORS
 from longshore.engine.profiles import UNREADABLE, WITHOUT_NODES
-from longshore.engine.queue.scheduling_queue import Entry, Queue
+from longshore.engine.queue.scheduling_queue import QueueEntry, SchedulingQueue
 from longshore.engine.runner import Runner, Step
 from longshore.framework import Code, CycleState, Status, Wait
 from longshore.framework.effects import (
@@ -85,13 +85,13 @@ class Cycles:
         self,
         chooser: Chooser,
         cluster: ClusterState,
-        queue: Queue,
+        queue: SchedulingQueue,
         records: Records,
         runner: Runner,
         waiting: WaitingPods,
         *,
         now: Callable[[], float],
-        land: Callable[[Entry, Fate], None],
+        land: Callable[[QueueEntry, Fate], None],
         webhooks: Webhooks | None = None,
     ) -> None:
         self._chooser = chooser
@@ -108,12 +108,12 @@ class Cycles:
         self.observer: Observer = Unobserved()
         self.binds_in_flight = 0
 
-    def start(self, entry: Entry, pod: PodInfo, key: bytes) -> None:
+    def start(self, entry: QueueEntry, pod: PodInfo, key: bytes) -> None:
         self._runner.start(
             self._run(entry, pod, key), partial(self._land, entry), partial(self._broken_off, entry)
         )
 
-    def _broken_off(self, entry: Entry, error: BaseException) -> None:
+    def _broken_off(self, entry: QueueEntry, error: BaseException) -> None:
         """The engine itself made a mistake: like a plugin's, it fails the attempt of this pod only."""
         pod, message = entry.pod, f"the scheduler failed: {error!r}"
         released = (self._cluster.node_of(pod) or "") if self._cluster.is_assumed(pod) else ""
@@ -122,7 +122,7 @@ class Cycles:
         report_failed(self._tell, pod, Status.error(message), nominated_node="")
         self._land(entry, Fate(Ending.RETRIED, result="error", released=released))
 
-    def _run(self, entry: Entry, pod: PodInfo, key: bytes) -> Cycle:
+    def _run(self, entry: QueueEntry, pod: PodInfo, key: bytes) -> Cycle:
         """Decide, bind, and tell people. `entry` holds the newest version of the pod throughout."""
         if pod.problem:
             # Nothing but another version of the pod can cure it.
@@ -147,7 +147,7 @@ class Cycles:
 
     # No node will do.
 
-    def _look_further(self, entry: Entry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
+    def _look_further(self, entry: QueueEntry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
         diagnosis = unplaced.diagnosis
         result = way_out(self._profile.post_filters, unplaced, pod, asked=self.observer.post_filtered)
         if self._webhooks is not None and result.candidates:
@@ -181,7 +181,7 @@ class Cycles:
 
     # The node is chosen.
 
-    def _place(self, entry: Entry, pod: PodInfo, placement: Placement) -> Cycle:
+    def _place(self, entry: QueueEntry, pod: PodInfo, placement: Placement) -> Cycle:
         node, state = placement.node, placement.attempt.state
         self._cluster.assume(pod, node)
         self._cluster.nominations.remove(pod.pod.metadata.uid)
@@ -228,7 +228,9 @@ class Cycles:
                 return status
         return None
 
-    def _prepare(self, entry: Entry, pod: PodInfo, placement: Placement, waits: dict[str, float]) -> _Steps:
+    def _prepare(
+        self, entry: QueueEntry, pod: PodInfo, placement: Placement, waits: dict[str, float]
+    ) -> _Steps:
         """Wait for permissions, then let PreBind do its work."""
         node, state = placement.node, placement.attempt.state
         at_work: list[PreBind] = []
@@ -263,7 +265,7 @@ class Cycles:
 
     # The pod is bound.
 
-    def _bind(self, entry: Entry, pod: PodInfo, placement: Placement) -> Cycle:
+    def _bind(self, entry: QueueEntry, pod: PodInfo, placement: Placement) -> Cycle:
         node, state, since = placement.node, placement.attempt.state, self._now()
         answer: Outcome | Status | None = None
         self.binds_in_flight += 1
@@ -307,7 +309,7 @@ class Cycles:
                 return status
         return Status.error("no Bind plugin took the pod")
 
-    def _seen(self, entry: Entry, node: str) -> Outcome | None:
+    def _seen(self, entry: QueueEntry, node: str) -> Outcome | None:
         """Return the outcome of the bind if the watch has shown it; that counts more than any answer."""
         pod = entry.pod
         if self._queue.find(pod) is entry:
@@ -317,7 +319,7 @@ class Cycles:
         return Gone("no longer to be scheduled here")
 
     def _not_bound(
-        self, entry: Entry, pod: PodInfo, placement: Placement, answer: Outcome | Status | None
+        self, entry: QueueEntry, pod: PodInfo, placement: Placement, answer: Outcome | Status | None
     ) -> Fate:
         match answer:
             case Status():
@@ -335,7 +337,7 @@ class Cycles:
         report_failed(self._tell, entry.pod, Status.error(message), nominated_node="")
         return _RETRIED
 
-    def _give_up(self, entry: Entry, pod: PodInfo, placement: Placement, status: Status) -> Fate:
+    def _give_up(self, entry: QueueEntry, pod: PodInfo, placement: Placement, status: Status) -> Fate:
         """The pod had its node already, so nothing was wrong with the other ones."""
         released = self._undo(pod, placement)
         self._records.failed(entry.pod, self._profile, status.message, placement.node)

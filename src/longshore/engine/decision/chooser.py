@@ -42,7 +42,7 @@ class Unplaced(msgspec.Struct, frozen=True):
     diagnosis: Diagnosis
 
 
-class Turn:
+class NextStart:
     """Where to go on examining nodes: the profiles of a scheduler share it."""
 
     __slots__ = ("place",)
@@ -55,7 +55,12 @@ class Chooser:
     """Decides for one profile. It remembers shapes, and where to go on examining nodes; nothing else."""
 
     def __init__(
-        self, profile: Profile, cluster: ClusterState, turn: Turn | None = None, *, extended: bool = False
+        self,
+        profile: Profile,
+        cluster: ClusterState,
+        turn: NextStart | None = None,
+        *,
+        extended: bool = False,
     ) -> None:
         """`extended`: extenders have a say about which nodes will do, or which of them is best."""
         self.profile = profile
@@ -63,7 +68,7 @@ class Chooser:
         self._takes_first = profile.tie_break == "heap" and not profile.scores and not extended
         self._cluster = cluster
         self._shapes = Shapes(profile, cluster)
-        self._turn = turn or Turn()
+        self._turn = turn or NextStart()
         # Where the examination of the last pod began.
         self._began = 0
 
