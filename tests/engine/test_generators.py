@@ -12,7 +12,7 @@ from longshore.api.plan_request import PlanRequest
 from longshore.cluster import PodInfo
 from longshore.engine import Done, Engine, Request
 from longshore.framework import CycleState
-from longshore.framework.controllers import Errand
+from longshore.framework.controllers import Controller, Errand
 from longshore.framework.effects import (
     Answered,
     Ask,
@@ -82,7 +82,7 @@ class Waits:
         setattr(self, method, called)
 
 
-class Sends:
+class Sends(Controller):
     """A controller with one errand."""
 
     deadline: float | None = 0.0

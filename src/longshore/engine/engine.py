@@ -33,10 +33,10 @@ from longshore.engine.queue.cluster_events import other_event
 from longshore.engine.queue.scheduling_queue import Place, QueueEntry, SchedulingQueue
 from longshore.engine.request import Instruction
 from longshore.engine.runner import Runner
-from longshore.framework import Status
+from longshore.framework import Handle, Status
 from longshore.framework.controllers import Controller, Errand
 from longshore.framework.effects import Tell
-from longshore.framework.points import PodListener
+from longshore.framework.handle import PodListener
 from longshore.framework.profile import Profile, TieBreak
 from longshore.plugins import DEFAULT_PLUGINS, Factory
 
@@ -166,6 +166,10 @@ class Engine:
         """Seconds since 1970, if the driver has said how its clock and the wall's differ."""
         return self._now + self.epoch
 
+    def handle(self, scheduler_name: str) -> Handle:
+        """Return what the plugins of the profile see of the engine."""
+        return self._handles[scheduler_name]
+
     def chooser(self, scheduler_name: str) -> Chooser:
         """What decides in the profile: to ask what it would do."""
         return self._handles[scheduler_name].chooser
@@ -197,9 +201,7 @@ class Engine:
     @property
     def _may_decide(self) -> bool:
         """Not while extenders are asked, nor before controllers know what they need."""
-        return not self._consultation.is_open and not any(
-            getattr(each, "unready", False) for each in self._controllers
-        )
+        return not self._consultation.is_open and not any(each.unready for each in self._controllers)
 
     @property
     def settled(self) -> bool:
@@ -260,8 +262,7 @@ class Engine:
         """The driver is to stop: what controllers want to have done before."""
         self._now = now
         for controller in self._controllers:
-            finish = getattr(controller, "finish", None)
-            for errand in () if finish is None else finish(now=now):
+            for errand in controller.finish(now=now):
                 self._start(controller, errand)
         return self._runner.take_outbox()
 
@@ -360,7 +361,7 @@ class Engine:
     @property
     def watches(self) -> tuple[type[ApiObject], ...]:
         """Kinds that controllers need to hear of, besides those of Kubernetes itself."""
-        kinds = (kind for each in self._controllers for kind in getattr(each, "watches", ()))
+        kinds = (kind for each in self._controllers for kind in each.watches)
         return tuple(dict.fromkeys(kinds))
 
 

@@ -39,6 +39,7 @@ from longshore.framework.effects import (
     Run,
     Succeeded,
 )
+from longshore.framework.extension_points import BIND, POST_BIND, POST_FILTER
 from longshore.framework.points import MAX_PERMIT_WAIT, Permit, PreBind, Reserve
 
 
@@ -107,6 +108,8 @@ class Cycles:
         self._webhooks = webhooks
         self.observer: Observer = Unobserved()
         self.binds_in_flight = 0
+        self._post_filters = self._profile.at(POST_FILTER)
+        self._binds, self._post_binds = self._profile.at(BIND), self._profile.at(POST_BIND)
 
     def start(self, entry: QueueEntry, pod: PodInfo, key: bytes) -> None:
         self._runner.start(
@@ -149,7 +152,7 @@ class Cycles:
 
     def _look_further(self, entry: QueueEntry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
         diagnosis = unplaced.diagnosis
-        result = way_out(self._profile.post_filters, unplaced, pod, asked=self.observer.post_filtered)
+        result = way_out(self._post_filters, unplaced, pod, asked=self.observer.post_filtered)
         if self._webhooks is not None and result.candidates:
             result = yield from self._webhooks.preempt(pod, result)
         self.observer.decided(entry, unplaced)
@@ -284,7 +287,7 @@ class Cycles:
         if not bound:
             return self._not_bound(entry, pod, placement, answer)
         report_bound(self._tell, pod.pod, node)
-        for plugin in self._profile.post_binds:
+        for plugin in self._post_binds:
             # Its answer changes nothing anymore.
             yield from _answer(plugin.name, "PostBind", plugin.post_bind, state, pod, node)
         return _BOUND
@@ -292,7 +295,7 @@ class Cycles:
     def _ask_binders(
         self, state: CycleState, pod: PodInfo, node: str
     ) -> Generator[Step, Outcome, Outcome | Status]:
-        for plugin in self._profile.binds:
+        for plugin in self._binds:
             try:
                 answer = plugin.bind(state, pod, node)
             except PLUGIN_ERRORS as error:  # as above
