@@ -1,7 +1,7 @@
-"""The engine itself: it keeps state and queue in step with the cluster and runs the cycles.
+"""The engine: it keeps its state and the queue in step with the cluster, and runs the scheduling cycles.
 
-State changes only while an event is received or a cycle runs; both are told the time. Effects gather in an
-outbox until the driver fetches them with `advance`.
+State changes only in `receive`, `advance` and `finish`, and the caller passes the time to each of them.
+Effects collect in an outbox until the driver fetches them with `advance`.
 """
 
 from collections import deque
@@ -48,13 +48,14 @@ ControllerFactory = Callable[["Engine"], Controller]
 
 
 class Engine:
-    """A scheduler without hands: feed it events, perform what `advance` asks for, and tell how that ended.
+    """A scheduler without I/O: pass it events, perform what `advance` returns, and report the outcomes.
 
-    Equal events at equal times give equal decisions. Made from a configuration, or else with the default
-    profile under `scheduler_name`. `tie_break` chooses among equally good nodes: "random" spreads pods by a
-    hash of `seed` and pod; "first" takes the first by name; "heap" does as kube-scheduler 1.36.
-    `plugins` are registered beside the default ones. `epoch` is what to add to the engine's time to get the
-    time of the wall, in seconds since 1970; `stopwatch` measures what has a budget of time, if not for ever.
+    The same events at the same times give the same decisions. Without a configuration it has the default
+    profile, named `scheduler_name`. `tie_break` chooses among equally good nodes: "random" spreads pods by a
+    hash of `seed` and pod; "first" takes the first node by name; "heap" does what kube-scheduler 1.36 does.
+    `plugins` are registered in addition to the default ones. `epoch` is the number of seconds to add to the
+    engine's time to get the Unix time. `stopwatch` is a clock for work with a time budget; without it, such
+    work has no limit.
     """
 
     def __init__(
@@ -75,28 +76,28 @@ class Engine:
                 longshore=LongshoreSettings(tie_break=tie_break, seed=seed),
             )
         self._cluster = ClusterState()
-        # With the names of their plugins.
+        # Each with the name of its plugin.
         self._pod_listeners: list[tuple[PodListener, str]] = []
         self._controllers: list[Controller] = []
         self._now = 0.0
         self.epoch = epoch
         self.stopwatch = stopwatch or (lambda: self._now)
-        # What was decided lately, to read from.
+        # The latest decisions.
         self.records = Records(self._time)
         registry = {**DEFAULT_PLUGINS, **(plugins or {})}
         self._runner = Runner(self._time)
         self._waiting = WaitingPods(self._runner, self._cluster, self._time)
         self._consultation = Consultation()
-        # Changes while extenders are asked about a decision: they are taken in afterwards.
+        # Events that arrive while extenders are asked about a decision. They are received afterwards.
         self._held_back: deque[Change[Any] | Measurements] = deque()
         self._handles: dict[str, EngineHandle] = {}
         self._profiles: dict[str, Profile] = {}
-        turn = NextStart()
+        next_start = NextStart()
         extended = any(each.filter_verb or each.prioritize_verb for each in configuration.webhooks)
         for settings in configuration.profiles:
             handle = EngineHandle(self)
             profile = make_profile(configuration, settings, registry, handle)
-            handle.chooser = Chooser(profile, self._cluster, turn, extended=extended)
+            handle.chooser = Chooser(profile, self._cluster, next_start, extended=extended)
             self._handles[profile.scheduler_name] = handle
             self._profiles[profile.scheduler_name] = profile
         self._queue = SchedulingQueue(
@@ -140,7 +141,7 @@ class Engine:
 
     @property
     def scheduler_name(self) -> str:
-        """Of the first profile."""
+        """The name of the first profile."""
         return next(iter(self._profiles))
 
     @property
@@ -149,12 +150,12 @@ class Engine:
 
     @property
     def cluster(self) -> ClusterState:
-        """The cluster as the engine sees it, to read from."""
+        """The cluster as the engine sees it. Callers only read it."""
         return self._cluster
 
     @property
     def queue(self) -> SchedulingQueue:
-        """The pods that wait, to read from."""
+        """The pods that need a node. Callers only read it."""
         return self._queue
 
     @property
@@ -163,7 +164,7 @@ class Engine:
 
     @property
     def wall_time(self) -> float:
-        """Seconds since 1970, if the driver has said how its clock and the wall's differ."""
+        """The Unix time, provided that the driver has set `epoch`."""
         return self._now + self.epoch
 
     def handle(self, scheduler_name: str) -> Handle:
@@ -171,7 +172,7 @@ class Engine:
         return self._handles[scheduler_name]
 
     def chooser(self, scheduler_name: str) -> Chooser:
-        """What decides in the profile: to ask what it would do."""
+        """Return what decides for the profile, to ask it what it would do."""
         return self._handles[scheduler_name].chooser
 
     @property
@@ -179,7 +180,7 @@ class Engine:
         return sum(cycles.binds_in_flight for cycles in self._cycles.values())
 
     def observe(self, observer: Observer) -> None:
-        """Tell it from now on what happens here."""
+        """Inform this observer from now on, and no other."""
         self._observer = self._waiting.observer = observer
         self._queue.observe = observer.queued
         for cycles in self._cycles.values():
@@ -191,7 +192,7 @@ class Engine:
 
     @property
     def deadline(self) -> float | None:
-        """When `advance` is due if no event comes before: at once if not in the future, never if None."""
+        """When `advance` is due if no event comes before: at once if in the past, never if None."""
         if self._runner.outbox or (self._queue.has_active and self._may_decide):
             return self._now
         times = [self._runner.deadline, self._waiting.deadline, self._queue.next_due]
@@ -200,18 +201,18 @@ class Engine:
 
     @property
     def _may_decide(self) -> bool:
-        """Not while extenders are asked, nor before controllers know what they need."""
+        """Whether no extender is being asked, and all controllers know what they need."""
         return not self._consultation.is_open and not any(each.unready for each in self._controllers)
 
     @property
     def settled(self) -> bool:
-        """Nothing is under way: without an event all that can come is another try of pods set aside."""
+        """Whether nothing is in progress: without an event, only unschedulable pods may be tried again."""
         counts = self._queue.counts()
         busy = self._runner or self._waiting or any(c.deadline is not None for c in self._controllers)
         return not busy and not counts["active"] and not counts["backoff"]
 
     def receive(self, event: Event, *, now: float) -> None:
-        """Take in what happened. Anything may come late, twice, or about an object never heard of."""
+        """Take in an event. It may come late, twice, or be about an unknown object."""
         self._now = now
         match event:
             case Done(number, outcome):
@@ -241,7 +242,7 @@ class Engine:
             controller.changed(event, now=now)
 
     def advance(self, *, now: float, max_cycles: int | None = None) -> list[Instruction]:
-        """Decide about the pods whose turn it is, at most `max_cycles`, and hand out what is to be done."""
+        """Decide about the next pods, at most `max_cycles`, and return what the driver has to do."""
         self._now = now
         self._queue.flush(now=now)
         self._waiting.expire()
@@ -259,7 +260,7 @@ class Engine:
         return self._runner.take_outbox()
 
     def finish(self, *, now: float) -> list[Instruction]:
-        """The driver is to stop: what controllers want to have done before."""
+        """Return what controllers want to have done before the driver stops."""
         self._now = now
         for controller in self._controllers:
             for errand in controller.finish(now=now):
@@ -272,7 +273,7 @@ class Engine:
     def _begin(self, entry: QueueEntry) -> None:
         pod = entry.pod
         if self._cluster.is_assumed(pod):
-            # Held since a bind whose answer was a failure.
+            # It kept its room after a bind that failed, in case only the answer was lost.
             self._changes.forget(pod)
         name = pod.spec.scheduler_name
         if entry.shape_key is None:
@@ -294,7 +295,7 @@ class Engine:
                 self._queue.settle(entry)
             case Ending.RETRIED:
                 self._queue.fail(entry, now=self._now)
-            case Ending.SET_ASIDE:
+            case Ending.UNSCHEDULABLE:
                 self._queue.fail(entry, now=self._now, rejectors=fate.rejectors, pending=fate.pending)
             case Ending.ACTIVATED:
                 self._queue.fail(entry, now=self._now)
@@ -306,16 +307,16 @@ class Engine:
         for listener, plugin in self._pod_listeners:
             try:
                 listener(old, new)
-            except PLUGIN_ERRORS as error:  # whatever a plugin does, the scheduler goes on
+            except PLUGIN_ERRORS as error:  # a plugin's mistake must not stop the scheduler
                 if new is not None and self._queue.find(new) is not None:
                     failure = PluginFailure(plugin, "PodChange", repr(error))
                     self.tell(warning(new, str(failure)))
 
     def _tell_failure(self, pod: Pod, status: Status) -> None:
-        """A plugin failed while the queue asked it: there is no attempt that could tell."""
+        """Report that a plugin failed when the queue asked it, outside of any attempt."""
         report_failed(self.tell, pod, status)
 
-    # What plugins may do, through their handle.
+    # What plugins may do through their handle.
 
     def waiting_pods(self) -> Mapping[str, str]:
         return self._waiting.nodes()
@@ -336,8 +337,8 @@ class Engine:
         pods = list(pods)
         self._queue.hold(pods)
         for pod in pods:
-            # A bind of it may have failed, and its room was kept for the next try. Who has left the queue is
-            # bound, even if the watch has not told yet.
+            # A failed bind may have left the pod its room. A pod that is not in the queue anymore is bound,
+            # even if the watch has not shown it yet.
             if self._queue.find(pod) is not None and not self.in_flight(pod):
                 self._changes.forget(pod)
 
@@ -360,7 +361,7 @@ class Engine:
 
     @property
     def watches(self) -> tuple[type[ApiObject], ...]:
-        """Kinds that controllers need to hear of, besides those of Kubernetes itself."""
+        """The kinds of objects that controllers need, besides those that the scheduler watches anyway."""
         kinds = (kind for each in self._controllers for kind in each.watches)
         return tuple(dict.fromkeys(kinds))
 

@@ -14,7 +14,7 @@ from longshore.framework.points import PreEnqueue
 from longshore.framework.profile import Profile
 from longshore.plugins import Factory
 
-# Why the engine itself sets a pod aside: it asks for what cannot be read, or there is no node at all.
+# Why the engine itself rejects a pod: its spec cannot be read, or there is no node at all.
 UNREADABLE = "PodInfo"
 WITHOUT_NODES = "NoNodes"
 _NUMBERS = frozenset({int, float})
@@ -82,9 +82,9 @@ class _Rank:
 
 
 class Profiles:
-    """What the queue asks of the plugins, by the pod's scheduler name.
+    """Asks plugins on behalf of the queue. The pod's scheduler name determines the profile.
 
-    `tell` hears of a plugin that failed while it was asked about a pod.
+    `tell` is called when a plugin failed for a pod.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Profiles:
         return key if type(key) is tuple and _NUMBERS.issuperset(map(type, key)) else _Rank(key)
 
     def pre_enqueue(self, pod: Pod, first: str) -> Status | None:
-        """The refusal of the first plugin that keeps the pod out; `first` is asked before the others."""
+        """Return the refusal of the first plugin that keeps the pod out; `first` is asked first."""
         plugins: Sequence[PreEnqueue] = self._profiles[pod.spec.scheduler_name].at(PRE_ENQUEUE)
         if first:
             plugins = sorted(plugins, key=lambda plugin: bool(plugin.name != first))
@@ -118,7 +118,7 @@ class Profiles:
                 status = plugin.pre_enqueue(pod)
                 if status is not None and status.code is not Code.SUCCESS:
                     return msgspec.structs.replace(status, plugin=plugin.name)
-            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this pod is kept out
+            except PLUGIN_ERRORS as error:  # a plugin's mistake keeps out only this pod
                 failure = PluginFailure(plugin.name, "PreEnqueue", repr(error)).status
                 self._tell(pod, failure)
                 return failure

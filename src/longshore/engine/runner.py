@@ -178,7 +178,7 @@ class Runner:
                 elif _is_answered(step):
                     outcome = self._begin(step, running)
                 else:
-                    # Raised where the generator waits, so that it is the failure of whoever yielded it.
+                    # Raised where the generator waits, so that whatever yielded it fails.
                     step = steps.throw(TypeError(f"{step!r} is not an effect that is answered"))
                     continue
                 if outcome is None:

@@ -1,8 +1,8 @@
 """One attempt to schedule one pod, from the decision to the bind.
 
-A generator: it yields an effect wherever something outside has to happen, and is resumed with the outcome.
-What it returns is the pod's fate. From the moment it has a node the pod is assumed to be there, so the pods
-after it find that room taken; whatever fails from then on is undone.
+It is a generator that yields an effect when something outside has to happen, and is resumed with the outcome.
+It returns the pod's fate. As soon as a node is chosen, the pod is assumed to be there, so later pods find the
+room taken. If anything fails after that, it is undone.
 """
 
 import enum
@@ -47,22 +47,22 @@ class Ending(enum.Enum):
     """Where an attempt leaves the pod."""
 
     BOUND = enum.auto()
-    # Gone: nothing is left to schedule.
+    # The pod is gone.
     DROPPED = enum.auto()
-    # To be tried again after a while.
+    # Tried again after a while.
     RETRIED = enum.auto()
-    # To be tried again when something happens that may help, or when the pod itself changes.
-    SET_ASIDE = enum.auto()
-    # To be tried again at once.
+    # Tried again when something happens that may help, or when the pod itself changes.
+    UNSCHEDULABLE = enum.auto()
+    # Tried again at once.
     ACTIVATED = enum.auto()
 
 
 class Fate(msgspec.Struct, frozen=True):
     ending: Ending
-    # The plugins that refused the pod, and those of them that wait for something in particular.
+    # The plugins that rejected the pod, and those that said Pending.
     rejectors: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
-    # What metrics call it.
+    # The name in metrics.
     result: Result = "unschedulable"
     # The node that the pod gave up, if other pods may have found its room taken.
     released: str = ""
@@ -70,8 +70,8 @@ class Fate(msgspec.Struct, frozen=True):
 
 _BOUND = Fate(Ending.BOUND, result="scheduled")
 _RETRIED = Fate(Ending.RETRIED, result="error")
-# Nothing is wrong but that there are no nodes.
-_NO_NODES = Fate(Ending.SET_ASIDE, frozenset({WITHOUT_NODES}))
+# There are no nodes at all.
+_NO_NODES = Fate(Ending.UNSCHEDULABLE, frozenset({WITHOUT_NODES}))
 
 _LOOK_AHEAD = "PreBindPreFlight"
 
@@ -117,7 +117,7 @@ class Cycles:
         )
 
     def _broken_off(self, entry: QueueEntry, error: BaseException) -> None:
-        """The engine itself made a mistake: like a plugin's, it fails the attempt of this pod only."""
+        """The engine itself raised an error: like a plugin's, it fails only this attempt."""
         pod, message = entry.pod, f"the scheduler failed: {error!r}"
         released = (self._cluster.node_of(pod) or "") if self._cluster.is_assumed(pod) else ""
         self._cluster.forget(pod)
@@ -126,12 +126,12 @@ class Cycles:
         self._land(entry, Fate(Ending.RETRIED, result="error", released=released))
 
     def _run(self, entry: QueueEntry, pod: PodInfo, key: bytes) -> Cycle:
-        """Decide, bind, and tell people. `entry` holds the newest version of the pod throughout."""
+        """Decide, bind, and report. `entry` always holds the newest version of the pod."""
         if pod.problem:
-            # Nothing but another version of the pod can cure it.
+            # Only a change of the pod can help.
             self._records.failed(entry.pod, self._profile, pod.problem)
             report_failed(self._tell, entry.pod, Status.error(pod.problem))
-            return Fate(Ending.SET_ASIDE, frozenset({UNREADABLE}), result="error")
+            return Fate(Ending.UNSCHEDULABLE, frozenset({UNREADABLE}), result="error")
         if self._webhooks is None:
             decision = self._chooser.decide(pod, key)
         else:
@@ -148,7 +148,7 @@ class Cycles:
         self._cluster.nominations.remove(pod.pod.metadata.uid)
         return _NO_NODES if decision.rejected else _RETRIED
 
-    # No node will do.
+    # No node fits.
 
     def _look_further(self, entry: QueueEntry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
         diagnosis = unplaced.diagnosis
@@ -166,7 +166,7 @@ class Cycles:
         elif nominated == "":
             self._cluster.nominations.remove(pod.pod.metadata.uid)
         report_failed(self._tell, entry.pod, Status.unschedulable(message), nominated_node=nominated)
-        fate = Fate(Ending.SET_ASIDE, frozenset(diagnosis.rejectors), frozenset(diagnosis.pending))
+        fate = Fate(Ending.UNSCHEDULABLE, frozenset(diagnosis.rejectors), frozenset(diagnosis.pending))
         if nominated and result.victims:
             self.observer.preempted(len(result.victims))
             evicted = yield from evict(
@@ -225,7 +225,7 @@ class Cycles:
                 if isinstance(answer, Wait):
                     waits[plugin.name] = _patience(answer)
                     continue
-            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
                 return Status.error(f'running Permit plugin "{plugin.name}": {error!r}')
             if (status := _checked(plugin.name, "Permit", answer)) is not None:
                 return status
@@ -234,7 +234,7 @@ class Cycles:
     def _prepare(
         self, entry: QueueEntry, pod: PodInfo, placement: Placement, waits: dict[str, float]
     ) -> _Steps:
-        """Wait for permissions, then let PreBind do its work."""
+        """Wait until Permit plugins allow the pod, then run the PreBind plugins."""
         node, state = placement.node, placement.attempt.state
         at_work: list[PreBind] = []
         for plugin in placement.attempt.shape.concerned.pre_binds:
@@ -254,7 +254,7 @@ class Cycles:
             outcome = yield WaitOnPermit(self._waiting, entry.pod, waits)
             if isinstance(outcome, Answered) and isinstance(outcome.value, Status):
                 return outcome.value
-        # From here on no event changes the pod's mind.
+        # From here on, no event makes another attempt useful.
         self._queue.done_scheduling(entry)
         for plugin in at_work:
             preempted = Status.error(f'running PreBind plugin "{plugin.name}": preempted')
@@ -313,7 +313,7 @@ class Cycles:
         return Status.error("no Bind plugin took the pod")
 
     def _seen(self, entry: QueueEntry, node: str) -> Outcome | None:
-        """Return the outcome of the bind if the watch has shown it; that counts more than any answer."""
+        """Return the outcome of the bind if the watch has shown it. It overrides any answer."""
         pod = entry.pod
         if self._queue.find(pod) is entry:
             return None
@@ -341,7 +341,7 @@ class Cycles:
         return _RETRIED
 
     def _give_up(self, entry: QueueEntry, pod: PodInfo, placement: Placement, status: Status) -> Fate:
-        """The pod had its node already, so nothing was wrong with the other ones."""
+        """Undo the placement, and report why. Only the chosen node is in the message."""
         released = self._undo(pod, placement)
         self._records.failed(entry.pod, self._profile, status.message, placement.node)
         if not status.rejected:
@@ -352,8 +352,8 @@ class Cycles:
         report_failed(self._tell, entry.pod, told, nominated_node="")
         plugins = frozenset({status.plugin})
         if status.code is Code.PENDING:
-            return Fate(Ending.SET_ASIDE, pending=plugins, released=released)
-        return Fate(Ending.SET_ASIDE, plugins, released=released)
+            return Fate(Ending.UNSCHEDULABLE, pending=plugins, released=released)
+        return Fate(Ending.UNSCHEDULABLE, plugins, released=released)
 
     def _undo(self, pod: PodInfo, placement: Placement) -> str:
         """Return the node that the pod gave up; empty if it was not assumed there anymore."""
@@ -397,7 +397,7 @@ def _checked(plugin: str, point: str, answer: object) -> Status | None:
 
 
 def _answer(plugin: str, point: str, method: Any, state: CycleState, pod: PodInfo, node: str) -> _Steps:
-    """Return what the plugin says, whether at once, step by step or later."""
+    """Return the plugin's answer, which may come at once, step by step or later."""
     try:
         answer = method(state, pod, node)
     except PLUGIN_ERRORS as error:  # as above
@@ -422,7 +422,7 @@ def _failure(plugin: str, point: str, message: str) -> Status:
 
 
 def _broken(status: Status) -> Status:
-    """From PreBind on a refusal is a failure like any other: the attempt is repeated after a while."""
+    """Make a rejection an error: from PreBind on, the attempt is repeated after a while in any case."""
     return Status(Code.ERROR, status.reasons, status.plugin)
 
 

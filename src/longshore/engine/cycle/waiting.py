@@ -1,7 +1,7 @@
-"""Pods that have a node and are not being bound yet: held by Permit plugins, or with PreBind plugins at work.
+"""Pods that have a node but are not being bound yet: Permit plugins hold them, or PreBind plugins run.
 
-Such a pod exists on its node only in memory. If a more important pod needs the room, it gives way: its cycle
-ends and nothing is deleted.
+Such a pod is on its node only in memory. If a more important pod needs the room, it gives way: its cycle ends
+and nothing is deleted.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,7 +83,7 @@ class WaitingPods:
                 self._release(uid, refusal)
 
     def may_give_way(self, running: Running, uid: str, instead: Callable[[], object] | None) -> None:
-        """From now on `instead` may end the attempt in place of the cycle; if it is None, no longer."""
+        """Allow the pod to give way: then `instead` ends the attempt. None withdraws that."""
         if instead is None:
             self._preparing.pop(uid, None)
         else:
@@ -122,7 +122,7 @@ class WaitOnPermit(OwnStep):
 
 
 class MayGiveWay(OwnStep):
-    """Let a more important pod end the cycle from now on; without `instead`, no longer."""
+    """Allow the pod to give way from now on: then `instead` ends the attempt. None withdraws that."""
 
     def __init__(self, pods: WaitingPods, pod: Pod, instead: Callable[[], object] | None) -> None:
         self._pods = pods

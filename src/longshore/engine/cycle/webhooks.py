@@ -1,9 +1,12 @@
-"""HTTP extenders, asked in the course of an attempt where kube-scheduler asks them.
+"""Calls of HTTP extenders during an attempt, at the points where kube-scheduler calls them.
 
-Filter: one after the other, each about the nodes that the one before has left. Prioritize: all at once; their
-0 to 10 count as 0 to 100, times their weight. Preempt: about all candidates of PostFilter. Bind: instead of
-the Bind plugins. An extender with managed resources is asked only about pods that request one of them, and a
-failure of one that is ignorable is passed over.
+- Filter: one after the other, each with the nodes that the one before left.
+- Prioritize: all at once. Scores from 0 to 10 count as 0 to 100, multiplied by the extender's weight.
+- Preempt: with all candidates of PostFilter.
+- Bind: instead of the Bind plugins.
+
+An extender with managed resources is called only for pods that request one of them. If an ignorable extender
+fails, the attempt goes on without it.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -26,11 +29,11 @@ from longshore.framework.effects import Answered, Ask, CallWebhook, Failed, Outc
 from longshore.framework.points import Candidate
 from longshore.framework.preemption import best, candidate
 
-# Who refuses the nodes that extenders drop. It is no plugin, so any event may help the pod.
+# Named as the rejector of nodes that extenders remove. It is not a plugin, so any event may help the pod.
 NAME = "Extender"
 REASON_NO_CANDIDATE = "no candidate node for preemption"
 _MAX_WEBHOOK_SCORE = 10
-# Far from where sums would overflow.
+# A limit for an extender's score, far below the point where sums would overflow.
 _MOST = 2**52
 
 T = TypeVar("T")
@@ -91,7 +94,7 @@ class Webhooks:
             return Status.error(str(error))
 
     def _keep(self, attempt: Attempt, row: int) -> _Asking[bool]:
-        """Whether the extenders let the pod have the node that it was promised."""
+        """Whether the extenders accept the node that the pod is nominated to."""
         alone = np.zeros(len(attempt.cluster.known), np.bool_)
         alone[row] = True
         try:
@@ -100,7 +103,7 @@ class Webhooks:
             return False
 
     def _filter(self, attempt: Attempt, left: Bools, refusals: list[Refusal]) -> _Asking[Bools]:
-        """What is left of the nodes; what is dropped is added to the refusals. Raises NoAnswer."""
+        """Return the nodes that the extenders keep, and add the others to `refusals`. Raises NoAnswer."""
         pod = attempt.pod.pod
         for number, webhook in self._interested(pod):
             if not webhook.filter_verb or not left.any():
@@ -134,7 +137,7 @@ class Webhooks:
         return kept
 
     def _refusal(self, dropped: Bools, answer: wire.Filtered) -> Refusal:
-        """Nodes that the extender does not mention are beyond help, without a reason."""
+        """Return the nodes that the extender removed: unresolvable and without a reason if it gave none."""
         unresolvable = dropped.copy()
         masks: dict[str, Bools] = {}
         hopeless = answer.failedandunresolvablenodes or {}
@@ -157,11 +160,11 @@ class Webhooks:
         names = map(self._cluster.node_name, rows.tolist())
         added = [min(max(more.get(name, 0), -_MOST), _MOST) for name in names]
         totals = totals + np.array(added, np.int64)
-        # Nobody keeps an extender from taking points away, but totals are not below 0.
+        # An extender may return negative scores, but totals must not be below 0.
         return self._chooser.best(attempt, totals - min(totals.min(), 0), rows, count)
 
     def _priorities(self, attempt: Attempt, left: Bools) -> _Asking[Mapping[str, int]]:
-        """By node, what the extenders add to its score. One that fails adds nothing."""
+        """Return what the extenders add to the score of each node. One that fails adds nothing."""
         pod = attempt.pod.pod
         rows = self._in_order(left)
         asked = [(n, webhook) for n, webhook in self._interested(pod) if webhook.prioritize_verb]
@@ -183,7 +186,7 @@ class Webhooks:
         return scores
 
     def preempt(self, pod: PodInfo, result: PostFilterResult) -> _Asking[PostFilterResult]:
-        """The best of the candidates that the extenders leave; they may also change who is to go."""
+        """Return the best candidate that the extenders leave. They may also change its victims."""
         left: Sequence[Candidate] = result.candidates
         asked = False
         for number, webhook in self._interested(pod.pod):
@@ -276,7 +279,7 @@ class Webhooks:
 
 
 def _body(outcome: Outcome) -> bytes:
-    """What the extender answered. Raises NoAnswer."""
+    """Return the extender's answer. Raises NoAnswer."""
     if isinstance(outcome, Answered) and isinstance(outcome.value, bytes):
         return outcome.value
     raise NoAnswer(outcome.message or repr(outcome))
