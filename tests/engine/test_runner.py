@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longshore.api import PersistentVolume, PersistentVolumeClaim
@@ -448,6 +448,7 @@ class Crowd:
         self.runner.answered(request.id, Answered(f"{request.effect.name} {request.id}"))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PROGRAMS, min_size=1, max_size=4), st.randoms(use_true_random=False), st.booleans())
 def test_every_generator_is_resumed_once_for_each_step_in_any_order(
     programs: list[list[Ask]], chance: random.Random, cancels: bool

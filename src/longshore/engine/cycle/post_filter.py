@@ -27,7 +27,7 @@ def way_out(
         try:
             result = plugin.post_filter(attempt.state, pod, diagnosis)
             if not isinstance(result, PostFilterResult):
-                raise TypeError(f"{result!r} is no PostFilterResult")
+                raise TypeError(f"{result!r} is not a PostFilterResult")
         except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
             return PostFilterResult(Status.error(f'running PostFilter plugin "{plugin.name}": {error!r}'))
         if result.status is None or result.status.code is not Code.UNSCHEDULABLE:

@@ -113,10 +113,10 @@ class Cycles:
 
     def start(self, entry: QueueEntry, pod: PodInfo, key: bytes) -> None:
         self._runner.start(
-            self._run(entry, pod, key), partial(self._land, entry), partial(self._broken_off, entry)
+            self._run(entry, pod, key), partial(self._land, entry), partial(self._engine_failed, entry)
         )
 
-    def _broken_off(self, entry: QueueEntry, error: BaseException) -> None:
+    def _engine_failed(self, entry: QueueEntry, error: BaseException) -> None:
         """The engine itself raised an error: like a plugin's, it fails only this attempt."""
         pod, message = entry.pod, f"the scheduler failed: {error!r}"
         released = (self._cluster.node_of(pod) or "") if self._cluster.is_assumed(pod) else ""
@@ -206,7 +206,7 @@ class Cycles:
         self, plugins: Sequence[Reserve], state: CycleState, pod: PodInfo, node: str
     ) -> Status | None:
         for plugin in plugins:
-            status = _told(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
+            status = _called(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
             if status is not None:
                 return status
         return None
@@ -241,7 +241,7 @@ class Cycles:
             look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
             status = None
             if look_ahead is not None:
-                status = _told(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
+                status = _called(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
             if status is None:
                 at_work.append(plugin)
             elif status.rejected:
@@ -263,7 +263,7 @@ class Cycles:
             status = yield from _answer(plugin.name, "PreBind", plugin.pre_bind, state, pod, node)
             yield MayGiveWay(self._waiting, entry.pod, None)
             if status is not None:
-                return _broken(status)
+                return _as_error(status)
         return None
 
     # The pod is bound.
@@ -274,13 +274,13 @@ class Cycles:
         self.binds_in_flight += 1
         try:
             if self._webhooks is not None:
-                answer = yield from self._webhooks.bind(pod.pod, node, partial(self._seen, entry, node))
+                answer = yield from self._webhooks.bind(pod.pod, node, partial(self._shown, entry, node))
             if answer is None:
                 answer = yield from self._ask_binders(state, pod, node)
         finally:
             self.binds_in_flight -= 1
         if not isinstance(answer, Succeeded):
-            answer = self._seen(entry, node) or answer
+            answer = self._shown(entry, node) or answer
         bound = isinstance(answer, Succeeded)
         if entry.measured:
             self.observer.bind_answered(self._profile.scheduler_name, self._now() - since, bound=bound)
@@ -304,29 +304,29 @@ class Cycles:
                 outcome = yield answer
                 if isinstance(outcome, Succeeded | Gone | Conflict):
                     return outcome
-                return Failed(f'running Bind plugin "{plugin.name}": {_words(outcome)}')
+                return Failed(f'running Bind plugin "{plugin.name}": {_reason(outcome)}')
             status = yield from _awaited(plugin.name, "Bind", answer)
             if status is None:
                 return Succeeded()
             if status.code is not Code.SKIP:
                 return status
-        return Status.error("no Bind plugin took the pod")
+        return Status.error("no Bind plugin bound the pod")
 
-    def _seen(self, entry: QueueEntry, node: str) -> Outcome | None:
+    def _shown(self, entry: QueueEntry, node: str) -> Outcome | None:
         """Return the outcome of the bind if the watch has shown it. It overrides any answer."""
         pod = entry.pod
         if self._queue.find(pod) is entry:
             return None
         if self._cluster.node_of(pod) == node and not self._cluster.is_assumed(pod):
             return Succeeded()
-        return Gone("no longer to be scheduled here")
+        return Gone("the pod no longer needs a node from this scheduler")
 
     def _not_bound(
         self, entry: QueueEntry, pod: PodInfo, placement: Placement, answer: Outcome | Status | None
     ) -> Fate:
         match answer:
             case Status():
-                return self._give_up(entry, pod, placement, _broken(answer))
+                return self._give_up(entry, pod, placement, _as_error(answer))
             case Gone():
                 return Fate(Ending.DROPPED, result="error", released=self._undo(pod, placement))
             case Conflict():
@@ -348,8 +348,8 @@ class Cycles:
             report_failed(self._tell, entry.pod, status, nominated_node="")
             return Fate(Ending.RETRIED, result="error", released=released)
         reasons = ", ".join(f"1 {reason}" for reason in sorted(status.reasons))
-        told = Status.unschedulable(f"0/1 nodes are available: {reasons}.")
-        report_failed(self._tell, entry.pod, told, nominated_node="")
+        report = Status.unschedulable(f"0/1 nodes are available: {reasons}.")
+        report_failed(self._tell, entry.pod, report, nominated_node="")
         plugins = frozenset({status.plugin})
         if status.code is Code.PENDING:
             return Fate(Ending.UNSCHEDULABLE, pending=plugins, released=released)
@@ -366,16 +366,16 @@ class Cycles:
     def _unreserve(self, pod: PodInfo, placement: Placement) -> None:
         attempt = placement.attempt
         for plugin in reversed(attempt.shape.concerned.reserves):
-            _told(plugin.name, "Unreserve", partial(plugin.unreserve, attempt.state, pod, placement.node))
+            _called(plugin.name, "Unreserve", partial(plugin.unreserve, attempt.state, pod, placement.node))
 
 
 def _patience(wait: Wait) -> float:
     if not isfinite(wait.seconds):
-        raise ValueError(f"{wait!r} would never end")
+        raise ValueError(f"{wait!r} never ends")
     return min(max(wait.seconds, 0.0), MAX_PERMIT_WAIT)
 
 
-def _told(plugin: str, point: str, call: Any) -> Status | None:
+def _called(plugin: str, point: str, call: Any) -> Status | None:
     try:
         answer = call()
     except PLUGIN_ERRORS as error:  # as above
@@ -388,7 +388,7 @@ def _checked(plugin: str, point: str, answer: object) -> Status | None:
     if answer is None:
         return None
     if not isinstance(answer, Status):
-        return _failure(plugin, point, f"{answer!r} is no Status")
+        return _failure(plugin, point, f"{answer!r} is not a Status")
     if answer.code is Code.SUCCESS:
         return None
     if answer.rejected or answer.code is Code.SKIP:
@@ -411,7 +411,7 @@ def _awaited(plugin: str, point: str, answer: object) -> _Steps:
             answer = yield from answer
         elif isinstance(answer, Awaitable):
             outcome = yield Run(plugin, answer)
-            answer = outcome.value if isinstance(outcome, Answered) else Status.error(_words(outcome))
+            answer = outcome.value if isinstance(outcome, Answered) else Status.error(_reason(outcome))
     except PLUGIN_ERRORS as error:  # as above
         return _failure(plugin, point, repr(error))
     return _checked(plugin, point, answer)
@@ -421,10 +421,10 @@ def _failure(plugin: str, point: str, message: str) -> Status:
     return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {message}',), plugin)
 
 
-def _broken(status: Status) -> Status:
+def _as_error(status: Status) -> Status:
     """Make a rejection an error: from PreBind on, the attempt is repeated after a while in any case."""
     return Status(Code.ERROR, status.reasons, status.plugin)
 
 
-def _words(outcome: Outcome) -> str:
+def _reason(outcome: Outcome) -> str:
     return outcome.message or type(outcome).__name__

@@ -126,7 +126,7 @@ def _read(body: bytes, kind: type[T], *, depth: int) -> T:
     try:
         return msgspec.convert(_folded(msgspec.json.decode(body), depth), kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise NoAnswer(f"the answer is not what an extender says: {error}") from error
+        raise NoAnswer(f"the answer is not valid for an extender: {error}") from error
 
 
 def _folded(value: Any, depth: int) -> Any:

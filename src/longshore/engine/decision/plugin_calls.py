@@ -12,9 +12,9 @@ from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import MAX_SCORE, Code, CycleState, Forced, Rejection, Status
 from longshore.framework.profile import Slot
 
-_NOT_BOOLS = "the answer is not one truth value for each node"
-OUT_OF_RANGE = f"a score is not within 0 and {MAX_SCORE}"
-_NOT_INTS = "the answer is not one whole number for each node"
+_NOT_BOOLS = "the answer is not one bool for each node"
+OUT_OF_RANGE = f"a score is not between 0 and {MAX_SCORE}"
+_NOT_INTS = "the answer is not one int64 for each node"
 
 
 def pre_filter(
@@ -30,7 +30,9 @@ def pre_filter(
         raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
     if isinstance(answer, str):
         # A string is a collection too: of its letters.
-        raise PluginFailure(plugin.name, "PreFilter", f"{answer!r} is neither names of nodes nor a Status")
+        raise PluginFailure(
+            plugin.name, "PreFilter", f"{answer!r} is neither a collection of node names nor a Status"
+        )
     return names
 
 
@@ -130,7 +132,7 @@ def _plain_status(slot: Slot, answer: object) -> Status | None:
             return Status(answer.code, answer.reasons, slot.name)
         case Status():
             raise PluginFailure(slot.name, "filter", answer.message or answer.code.value)
-    raise PluginFailure(slot.name, "filter", f"{answer!r} is neither None, a reason nor a Status")
+    raise PluginFailure(slot.name, "filter", f"{answer!r} is neither None nor a reason nor a Status")
 
 
 def raw_scores(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
