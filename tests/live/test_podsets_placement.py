@@ -33,7 +33,7 @@ EXAMPLE_SET = "planner-podset"
 Change = Callable[[World, str], Awaitable[None]]
 
 
-# The planned node will not do any more.
+# The planned node no longer fits.
 
 
 async def deleted(here: World, node: str) -> None:
@@ -73,7 +73,7 @@ async def test_a_pod_is_planned_again_when_its_planned_node_no_longer_fits(
     assert first not in placed.values()
     await here.until(lambda: here.entries() == placed)
     await here.until(lambda: here.plan_condition("PlannedAgain")[0] == "True")
-    assert f"because {first} would not do for pod-" in here.plan_condition("PlannedAgain")[1]
+    assert f"because {first} no longer fits pod-" in here.plan_condition("PlannedAgain")[1]
 
 
 # Room.
