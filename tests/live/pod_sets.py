@@ -150,8 +150,9 @@ class World:
         return self.triggers[name].spec.state
 
     def condition(self, pod: str) -> tuple[str, str]:
-        """Return the reason and the message of the PodScheduled condition."""
-        found = self.pods[pod].status.condition("PodScheduled") if pod in self.pods else None
+        """Return the reason and the message of the PodScheduled condition, empty if the pod is bound."""
+        waits = pod in self.pods and not self.pods[pod].spec.node_name
+        found = self.pods[pod].status.condition("PodScheduled") if waits else None
         return (found.reason, found.message) if found is not None else ("", "")
 
     def trigger_condition(self, kind: str, name: str = "go") -> tuple[str, str]:
