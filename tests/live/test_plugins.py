@@ -1,4 +1,4 @@
-"""A plugin of one's own on the real cluster, from a file, with work that takes time."""
+"""A user's plugin on the real cluster, from a file, with work that takes time."""
 
 from pathlib import Path
 
