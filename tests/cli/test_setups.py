@@ -79,8 +79,8 @@ def test_the_file_of_pallet_holds_sets(tmp_path: Path) -> None:
     assert [each.name for each in profile.points["postFilter"]] == ["PodSetPlanner"]
     assert all(each.name != "PodSetPlanner" for each in profile.points["score"])
     assert setup.warnings == (
-        "apiVersion: kubescheduler.config.k8s.io/v1beta2 is read as kubescheduler.config.k8s.io/v1, with the "
-        "default plugins and weights of that; write kubescheduler.config.k8s.io/v1",
+        "apiVersion: kubescheduler.config.k8s.io/v1beta2 is read as kubescheduler.config.k8s.io/v1, with its "
+        "default plugins and weights; write kubescheduler.config.k8s.io/v1",
         "PodSetPlanner: accepted at preScore and score, but has no effect there in Longshore",
         f"profile {SETS}: PodSetPlanner is needed at preEnqueue, permit as well, and was put there",
     )

@@ -183,7 +183,7 @@ def _stuck(limit: "TimeLimit") -> str:
     stuck = limit.stuck
     if stuck is None:
         return ""
-    return f"{stuck.plugin} was called {time.monotonic() - stuck.since:.0f} s ago and has not come back"
+    return f"{stuck.plugin} was called {time.monotonic() - stuck.since:.0f} s ago and has not returned"
 
 
 def _overruled(

@@ -40,7 +40,7 @@ from longshore.framework.effects import (
     Succeeded,
 )
 from longshore.framework.extension_points import BIND, POST_BIND, POST_FILTER
-from longshore.framework.points import MAX_PERMIT_WAIT, Permit, PreBind, Reserve
+from longshore.framework.points import MAX_PERMIT_WAIT, Permit, PreBind, PreBindPreFlight, Reserve
 
 
 class Ending(enum.Enum):
@@ -238,10 +238,10 @@ class Cycles:
         node, state = placement.node, placement.attempt.state
         at_work: list[PreBind] = []
         for plugin in placement.attempt.shape.concerned.pre_binds:
-            look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
             status = None
-            if look_ahead is not None:
-                status = _called(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
+            if isinstance(plugin, PreBindPreFlight):
+                look_ahead = partial(plugin.pre_bind_pre_flight, state, pod, node)
+                status = _called(plugin.name, _LOOK_AHEAD, look_ahead)
             if status is None:
                 at_work.append(plugin)
             elif status.rejected:
