@@ -104,9 +104,9 @@ def port(plane: ControlPlane, tmp_path: Path) -> Iterator[int]:
     with log.open("w") as stderr:
         process = Popen([*run, "--metrics-port=0", "--bind-address=127.0.0.1"], stderr=stderr)
     try:
-        told = '"serving metrics"'
-        eventually(lambda: told in log.read_text() or process.poll() is not None, within=30)
-        [line] = [line for line in log.read_text().splitlines() if told in line]
+        message = '"serving metrics"'
+        eventually(lambda: message in log.read_text() or process.poll() is not None, within=30)
+        [line] = [line for line in log.read_text().splitlines() if message in line]
         yield json.loads(line)["port"]
         assert process.poll() is None, log.read_text()
     finally:
