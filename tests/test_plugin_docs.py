@@ -71,6 +71,17 @@ def test_the_vectorized_plugins_behave_as_described(folder: Path) -> None:
     assert "2 node(s) had less than a core to spare" in placed.pending["v"]
 
 
+def test_the_plugin_that_reads_an_annotation_behaves_as_described(folder: Path) -> None:
+    plugin = load_plugins(["teams.py"])["SameTeam"]
+    placed = schedule(
+        nodes=[node("a").labels(team="red"), node("b").labels(team="blue")],
+        pods=[pod("x").annotations(**{"example.com/team": "blue"}), pod("y")],
+        plugins=[plugin.thing],
+    )
+    assert placed == {"x": "b"}
+    assert "2 node(s) belonged to another team" in placed.pending["y"]
+
+
 def test_a_plugin_that_raises_is_reported_as_shown(folder: Path) -> None:
     plugin = load_plugins(["cheap_nodes.py"])["WithinBudget"]
     placed = schedule(nodes=[node("a").labels(price="cheap")], pods=[pod("x")], plugins=[plugin.thing])
