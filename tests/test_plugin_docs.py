@@ -10,7 +10,7 @@ import pytest
 from longshore.config.registry import load_plugins
 from longshore.dev.build import build
 from longshore.sim import schedule
-from longshore.testing import node, pod
+from longshore.testing import PodBuilder, node, pod
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "plugins.md").read_text()
@@ -71,14 +71,19 @@ def test_the_vectorized_plugins_behave_as_described(folder: Path) -> None:
     assert "2 node(s) had less than a core to spare" in placed.pending["v"]
 
 
-def test_the_plugin_that_reads_an_annotation_behaves_as_described(folder: Path) -> None:
+def test_the_plugin_that_reads_annotations_and_conditions_behaves_as_described(folder: Path) -> None:
     plugin = load_plugins(["teams.py"])["SameTeam"]
+
+    def of(team: str, name: str) -> PodBuilder:
+        return pod(name).annotations(**{"example.com/team": team})
+
+    there = [
+        of(team, team).on(name).condition("Ready", "True") for name, team in (("a", "red"), ("b", "blue"))
+    ]
     placed = schedule(
-        nodes=[node("a").labels(team="red"), node("b").labels(team="blue")],
-        pods=[pod("x").annotations(**{"example.com/team": "blue"}), pod("y")],
-        plugins=[plugin.thing],
+        nodes=[node("a"), node("b")], pods=[*there, of("blue", "x"), of("green", "y")], plugins=[plugin.thing]
     )
-    assert placed == {"x": "b"}
+    assert placed["x"] == "b"
     assert "2 node(s) belonged to another team" in placed.pending["y"]
 
 
