@@ -217,7 +217,7 @@ def test_a_name_too_long_for_a_label_is_told(
     create(control_plane, namespace, pinned(name))
     eventually(lambda: bool(events(control_plane, namespace, name)))
     [told] = events(control_plane, namespace, name)
-    assert "cannot be expressed as label: the pod's name has 64 characters" in told["note"]
+    assert "cannot be expressed as a label: the pod's name has 64 characters" in told["note"]
 
 
 # What a pass and the metrics tell.

@@ -1,8 +1,8 @@
-"""pytest fixtures for tests against the real control plane, which is built at first use.
+"""pytest fixtures for tests with the real control plane, which is built on first use.
 
-Enable them with `pytest_plugins = ["longshore.dev.fixtures"]`. A test that uses one is marked
-`control_plane`, so that `-m "not control_plane"` leaves the quick rest. The clusters belong to the test
-process: they end with it, even when it is killed.
+Enable them with `pytest_plugins = ["longshore.dev.fixtures"]`. A test that uses one of them is marked
+`control_plane`, so `-m "not control_plane"` selects the fast tests. The clusters belong to the test process
+and end with it, even if it is killed.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _REAL = {"control_plane", "namespace", "own_cluster", _PROMETHEUS}
 
 
 class OwnCluster(Protocol):
-    """Starts a cluster for one test; the arguments are those of `ControlPlane.start`."""
+    """Starts a cluster for one test, with the arguments of `ControlPlane.start`."""
 
     def __call__(
         self, *, nodes: int = 3, scheduler: bool = False, kwok: bool = True, controller_manager: bool = True
@@ -32,16 +32,16 @@ class OwnCluster(Protocol):
 
 
 class Repetitions(Protocol):
-    """How often to repeat what is worth repeating: `full` times in a long run, `short` times otherwise."""
+    """Returns how often to repeat a test: `full` times in a long run, `short` times otherwise."""
 
     def __call__(self, *, full: int, short: int = ...) -> int: ...
 
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """The cluster that all tests of this process share: KWOK, controller manager and three nodes.
+    """The cluster that all tests of this process share, with KWOK, controller manager, and three nodes.
 
-    Tests must not disturb each other: work in a `namespace`, name nodes of your own, break nothing.
+    Tests must not disturb each other: use a `namespace`, add nodes with names of your own, and break nothing.
     """
     with ControlPlane.start() as plane:
         yield plane
@@ -49,7 +49,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """The name of a new namespace in the shared cluster, deleted afterwards."""
+    """The name of a new namespace in the shared cluster, which is deleted afterwards."""
     name = f"test-{secrets.token_hex(4)}"
     control_plane.create_namespace(name)
     yield name
@@ -58,7 +58,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture
 def own_cluster() -> Iterator[OwnCluster]:
-    """Starts clusters for this test alone, to be broken at will; they end with the test."""
+    """Starts clusters for this test alone, which it may break. They end with the test."""
     started: list[ControlPlane] = []
 
     def start(
@@ -77,7 +77,7 @@ def own_cluster() -> Iterator[OwnCluster]:
 
 @pytest.fixture(scope="session")
 def prometheus() -> Iterator[MonitoredNodes]:
-    """A real Prometheus that all tests of this process share: name nodes of your own."""
+    """A real Prometheus that all tests of this process share. Use nodes with names of your own."""
     with monitored_nodes() as nodes:
         yield nodes
 
@@ -90,7 +90,7 @@ def repetitions() -> Repetitions:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the real control plane, wherever the fixture is requested from."""
+    """Mark the tests that need the real control plane, also if they request the fixture indirectly."""
     for item in items:
         if _REAL & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.control_plane)
@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Build before the first test, where minutes do not count against the time limit of a test."""
+    """Build before the first test, because building takes longer than the time limit of a test."""
     if session.config.option.collectonly or not any(
         item.get_closest_marker("control_plane") for item in session.items
     ):
