@@ -235,11 +235,11 @@ def test_a_node_that_does_not_exist(commands: Commands, nodes: list[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("pin", "../pods", "n1"), "'..' cannot be the name of a namespace"),
+        (("pin", "../pods", "n1"), "'..' is not a valid namespace"),
         (("pin", "Web_0", "n1"), "'Web_0' cannot be the name of a pod"),
         (("pin", "--record", ".."), "there is no StatefulSet .. in namespace default"),
-        (("pin", "--record", "web", "-n", "../x"), "'../x' cannot be the name of a namespace"),
-        (("unpin", "../x"), "'..' cannot be the name of a namespace"),
+        (("pin", "--record", "web", "-n", "../x"), "'../x' is not a valid namespace"),
+        (("unpin", "../x"), "'..' is not a valid namespace"),
     ],
 )
 def test_names_that_nothing_can_have(
@@ -314,7 +314,7 @@ def test_nothing_is_recorded_if_one_of_the_nodes_may_not_be_patched(
         "half", namespace=commands.namespace, rules=[GET_SETS, LIST_PODS, LIST_NODES, one_node]
     )
     error = the_error(commands.pin("--record", "db", kubeconfig=caller))
-    assert f'you need the right to patch nodes: nodes "{nodes[1]}" is forbidden' in error
+    assert f'you need permission to patch nodes: nodes "{nodes[1]}" is forbidden' in error
     assert commands.pins() == {}
 
 
@@ -454,7 +454,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_written(
     caller = commands.plane.service_account("caller", namespace=commands.namespace, rules=rules)
     target = (nodes[0],) if arguments == ("pin", "web-0") else ()
     error = the_error(commands.run(*arguments, *target, "-n", commands.namespace, kubeconfig=caller))
-    assert f"you need the right to {missing}" in error
+    assert f"you need permission to {missing}" in error
     assert f'User "system:serviceaccount:{commands.namespace}:caller" cannot' in error
     assert commands.pins() == {(nodes[1], before): ""}
 

@@ -161,7 +161,7 @@ async def test_a_node_that_cannot_be_written_does_not_keep_the_others_back(
     async with Counting(caller) as client:
         done = await annotator(client, nodes, ByHand(LOAD)).once()
     assert [node.name for node in done.failed] == nodes[:1]
-    assert "you need the right to patch nodes" in done.failed[0].error
+    assert "you need permission to patch nodes" in done.failed[0].error
     assert written(control_plane, nodes[0]) == {}
     assert written(control_plane, nodes[1])["mean-free-cpu"] == "6000"
 
@@ -176,7 +176,7 @@ async def test_a_dry_run_changes_nothing(
 
 async def test_a_selector_that_is_none(client: Counting) -> None:
     wrong = Annotator(client=client, provider=None, allocation=True, max_age=300.0, selector="a=b=c")
-    with pytest.raises(UserError, match="the API server refuses to list nodes"):
+    with pytest.raises(UserError, match="the API server refused to list nodes"):
         await wrong.once()
 
 

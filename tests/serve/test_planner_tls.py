@@ -143,7 +143,7 @@ class TestFiles:
     def test_authority_that_is_no_certificate(self, tmp_path: Path) -> None:
         rubbish = tmp_path / "ca.crt"
         rubbish.write_text("rubbish")
-        with pytest.raises(UserError, match=f"^cannot verify planners: {rubbish} holds no certificate"):
+        with pytest.raises(UserError, match=f"^cannot verify planners: {rubbish} contains no certificate"):
             PlannerCalls(ClientTLS(rubbish))
 
     async def test_authority_that_vanishes_while_the_scheduler_runs(self, ours: Authority) -> None:
@@ -160,7 +160,7 @@ class TestFiles:
     async def test_authority_of_callers_that_is_no_certificate(self, pair: Pair, tmp_path: Path) -> None:
         rubbish = tmp_path / "clients.crt"
         rubbish.write_text("rubbish")
-        with pytest.raises(UserError, match=f"^cannot verify callers: {rubbish} holds no certificate"):
+        with pytest.raises(UserError, match=f"^cannot verify callers: {rubbish} contains no certificate"):
             await server(pair, rubbish).__aenter__()
 
     async def test_authority_of_callers_that_is_not_there(self, pair: Pair, tmp_path: Path) -> None:

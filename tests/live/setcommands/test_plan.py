@@ -180,8 +180,8 @@ def test_a_preview_where_no_pod_waits(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("rules", "arguments", "missing"),
     [
-        ((), (), "you need the right to list pods in namespace"),
-        ((READ_PODS,), (), "you need the right to list scheduletriggers.planner.ciena.io in namespace"),
+        ((), (), "you need permission to list pods in namespace"),
+        ((READ_PODS,), (), "you need permission to list scheduletriggers.planner.ciena.io in namespace"),
         ((READ_PODS, READ_SETS), ("--preview",), "nodes left out: nodes is forbidden"),
     ],
 )

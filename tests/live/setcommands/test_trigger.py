@@ -239,7 +239,7 @@ def test_a_right_that_is_missing_is_named(
 ) -> None:
     stage.create(trigger())
     error = the_error(stage.run("trigger", *arguments, kubeconfig=stage.caller(*rules)))
-    assert f"you need the right to {missing}" in error
+    assert f"you need permission to {missing}" in error
     assert stage.state() == "Planning"
 
 
@@ -247,7 +247,7 @@ def test_a_watch_without_the_right_to_list_pods_ends_at_once(stage: Stage) -> No
     stage.create(trigger())
     done = stage.run("trigger", "go", "--watch", kubeconfig=stage.caller(TRIGGERS))
     assert done.returncode == 1
-    assert f"error: you need the right to list pods in namespace {stage.namespace}" in done.stderr
+    assert f"error: you need permission to list pods in namespace {stage.namespace}" in done.stderr
 
 
 def test_the_rights_that_the_help_names_are_enough(stage: Stage) -> None:

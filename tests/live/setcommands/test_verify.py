@@ -166,4 +166,4 @@ def test_a_right_that_is_missing_is_named(
 ) -> None:
     stage.create(stage.plan({"gone": stage.nodes[0]}))
     error = the_error(stage.run("verify", kubeconfig=stage.caller(*rules)))
-    assert f"you need the right to {missing} {stage.namespace}" in error
+    assert f"you need permission to {missing} {stage.namespace}" in error
