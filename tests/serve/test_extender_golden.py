@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from tests.agents.asking import golden
+from tests.agents.single_agent import golden
 from tests.agents.test_pigeon import KEPT, asking, policy, title, used
 from tests.serve.extenders import Made, about_names, about_nodes, by_host, make, on_a_port, post
 

@@ -1,7 +1,7 @@
-"""What an agent is told: by a configuration, strictly, or by environment variables, leniently.
+"""The arguments of an agent, from a configuration or from environment variables.
 
-A mistake in a configuration is an error. Environment variables have always been read with a shrug: where one
-cannot be read the default counts, and the log says so.
+A mistake in a configuration is an error. An invalid environment variable is ignored with a warning in the
+log, and the default applies, as it always has.
 """
 
 import re
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 def arguments(kind: type[Args], args: Any, *, name: str) -> Args:
-    """The arguments of the plugin of this name, in camel case as configurations have them or as they are."""
+    """Return the arguments of the plugin, which are given in camel case or as a struct. Raises UserError."""
     if isinstance(args, kind):
         return args
     try:
@@ -33,16 +33,16 @@ def arguments(kind: type[Args], args: Any, *, name: str) -> Args:
 def whole_numbers(
     environ: Mapping[str, str], variables: Mapping[str, str], *, least: int, most: int
 ) -> dict[str, object]:
-    """Arguments by variable: those whose variable is a whole number within the range."""
+    """Return the arguments whose environment variables are integers within the range."""
     found: dict[str, object] = {}
     for variable, argument in variables.items():
         text = environ.get(variable, "")
         if _WHOLE_NUMBER.fullmatch(text) and least <= int(text) <= most:
             found[argument] = int(text)
         elif text:
-            not_understood(variable, text, f"a whole number from {least} to {most} is needed")
+            warn_invalid(variable, text, f"an integer from {least} to {most}")
     return found
 
 
-def not_understood(variable: str, text: str, needed: str) -> None:
-    log.warning("environment variable is passed over", variable=variable, value=text, needed=needed)
+def warn_invalid(variable: str, text: str, expected: str) -> None:
+    log.warning("invalid environment variable ignored", variable=variable, value=text, expected=expected)

@@ -1,4 +1,4 @@
-"""What a configuration may say about Reward."""
+"""The arguments of Reward in a configuration."""
 
 from typing import Annotated, Any
 
@@ -13,16 +13,16 @@ NAME = "Reward"
 
 
 class RewardArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    # Whose pods are learnt from; empty: those of all.
+    # The namespaces whose pods are learned from; empty means all.
     namespaces: tuple[str, ...] = ()
-    # How long a container has to do without an error to have done well.
+    # How long a container must run without an error to count as successful.
     mttf: str = "10m"
-    # In which time values drift back half of the way to the best; 0s: never.
+    # The time in which values drift halfway back to the best; 0s means never.
     half_life: str = "24h"
-    # Where rewards are kept; no name: only in memory.
+    # The ConfigMap that stores the rewards; without a name they are only in memory.
     config_map: str = "longshore-rewards"
     config_map_namespace: str = "kube-system"
-    # How many values are kept: pairs of type and node, nodes and types.
+    # The most values that are kept: for pairs of type and node, for nodes, and for types.
     entries: Annotated[int, msgspec.Meta(ge=3, le=1_000_000)] = 10_000
 
     @property
@@ -35,17 +35,19 @@ class RewardArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 def reward_arguments(args: Any) -> RewardArgs:
-    """Raises UserError."""
+    """Return the arguments. Raises UserError if they are invalid."""
     found = arguments(RewardArgs, args, name=NAME)
     for key, text in (("mttf", found.mttf), ("halfLife", found.half_life)):
         seconds = parse_duration(text)
         if seconds is None or seconds < 0:
-            raise UserError(f"arguments of {NAME}: {key} is a duration such as 10m, not {text!r}")
+            raise UserError(f"arguments of {NAME}: {key} must be a duration such as 10m, not {text!r}")
     if found.config_map and not is_dns_subdomain(found.config_map):
-        raise UserError(f"arguments of {NAME}: configMap is the name of an object, not {found.config_map!r}")
+        raise UserError(
+            f"arguments of {NAME}: configMap must be the name of an object, not {found.config_map!r}"
+        )
     if found.config_map and not is_dns_label(found.config_map_namespace):
         namespace = found.config_map_namespace
         raise UserError(
-            f"arguments of {NAME}: configMapNamespace is the name of a namespace, not {namespace!r}"
+            f"arguments of {NAME}: configMapNamespace must be the name of a namespace, not {namespace!r}"
         )
     return found
