@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.agents.single_agent import loaded, made
+from tests.agents.one_agent import loaded, made
 
 from longshore.agents.annotations import read_congestion
 from longshore.agents.congestion import Congestion

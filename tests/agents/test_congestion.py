@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import structlog
-from tests.agents.single_agent import golden, made, scores
-from tests.plugins.single_plugin import cluster_of
+from tests.agents.one_agent import golden, made, scores
+from tests.plugins.one_plugin import cluster_of
 
 from longshore.agents.congestion import Congestion
 from longshore.agents.foo import Foo

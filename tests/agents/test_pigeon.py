@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import structlog
-from tests.agents.single_agent import golden, made, scores
-from tests.plugins.single_plugin import cluster_of
+from tests.agents.one_agent import golden, made, scores
+from tests.plugins.one_plugin import cluster_of
 
 from longshore.agents import pigeon
 from longshore.agents.annotations import ALLOCATED_AT

@@ -63,7 +63,7 @@ class Story:
 
     def tell(self, pod: PodRun, *, time: float, times: int = 3) -> "Story":
         for _ in range(times):
-            self._note(self.outcomes.told(pod, found=False, time=time))
+            self._note(self.outcomes.reported(pod, found=False, time=time))
         return self
 
     def wait(self, *, until: float) -> "Story":
@@ -186,18 +186,18 @@ def test_times_of_a_node_whose_clock_is_ahead_are_ignored() -> None:
     """Otherwise the outcome would be newer than all stored ones, and count again after each restart."""
     outcomes = Outcomes(long_enough=MTTF)
     failed = run("Failed", container(ended(90_000)))
-    assert list(outcomes.told(failed, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
+    assert list(outcomes.reported(failed, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
     erring = run("Running", container(up(90_000), ended(80_000)), uid="u2")
-    assert list(outcomes.told(erring, found=False, time=5000)) == [PodOutcome("web", "n1", 0.5, 5000)]
-    assert list(outcomes.told(erring, found=False, time=5001)) == []
+    assert list(outcomes.reported(erring, found=False, time=5000)) == [PodOutcome("web", "n1", 0.5, 5000)]
+    assert list(outcomes.reported(erring, found=False, time=5001)) == []
     assert outcomes.deadline == 5000 + MTTF
 
 
 def test_the_outcome_of_an_existing_pod_has_the_time_of_its_containers_or_creation() -> None:
     outcomes = Outcomes(long_enough=MTTF)
     first = run("Failed", container(ended(300)))
-    assert list(outcomes.told(first, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 300)]
+    assert list(outcomes.reported(first, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 300)]
     second = run("Failed", uid="u2")
-    assert list(outcomes.told(second, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
+    assert list(outcomes.reported(second, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
     third = run("Failed", uid="u3")
-    assert list(outcomes.told(third, found=False, time=5000)) == [PodOutcome("web", "n1", 0.0, 5000)]
+    assert list(outcomes.reported(third, found=False, time=5000)) == [PodOutcome("web", "n1", 0.0, 5000)]

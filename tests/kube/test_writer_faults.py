@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.kube.churn import pod_body
 from tests.kube.proxy import AnswerLate, Asked, DropBefore, Fault, LandLate, LoseAnswer, Proxy, Refuse
+from tests.waiting import eventually_async
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
@@ -98,7 +99,7 @@ async def test_a_bind_conflicts_with_another_scheduler_that_was_faster(
         uid = made["metadata"]["uid"]
         proxy.script = once("POST", LandLate(seconds=3 * TIMEOUT))
         ours = asyncio.create_task(writer.bind(namespace, "web", uid, "node-1"))
-        await asyncio.sleep(TIMEOUT / 4)
+        await eventually_async(lambda: proxy.faults, what="held back by the proxy")
         assert await Writer(direct).bind(namespace, "web", uid, "node-2") == Succeeded()
         assert isinstance(await ours, Conflict)
 
@@ -180,7 +181,7 @@ async def test_an_update_with_a_lost_response_conflicts_after_a_change_by_anothe
                 PODS, namespace, "web", made | {"metadata": made["metadata"] | {"labels": {"by": "us"}}}
             )
         )
-        await asyncio.sleep(TIMEOUT / 4)
+        await eventually_async(lambda: proxy.faults, what="held back by the proxy")
         async with Pool(load(control_plane.kubeconfig)) as direct:
             await Writer(direct).patch(PODS, namespace, "web", {"metadata": {"labels": {"by": "another"}}})
         with pytest.raises(ApiError) as refused:

@@ -1,6 +1,6 @@
 """Host ports."""
 
-from tests.plugins.single_plugin import cluster_of, concerned, rejections, wakes
+from tests.plugins.one_plugin import cluster_of, concerned, rejections, wakes
 
 from longshore.cluster import PodInfo
 from longshore.framework import Action, CycleState, Resource, Status

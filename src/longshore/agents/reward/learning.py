@@ -86,7 +86,7 @@ class RewardController(Controller):
         if change.new is None:
             self._outcomes.gone(run)
             return
-        for outcome in self._outcomes.told(run, found=change.old is None, time=now + self._epoch):
+        for outcome in self._outcomes.reported(run, found=change.old is None, time=now + self._epoch):
             self._count(outcome, now)
 
     def advance(self, *, now: float) -> Iterable[Errand]:

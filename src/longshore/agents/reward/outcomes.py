@@ -73,7 +73,7 @@ class Outcomes:
                 fate.counted = fate.up_since
                 yield PodOutcome(fate.type, fate.node, WELL, at)
 
-    def told(self, run: PodRun, *, found: bool, time: float) -> Iterator[PodOutcome]:
+    def reported(self, run: PodRun, *, found: bool, time: float) -> Iterator[PodOutcome]:
         """Yield the new outcomes of a pod. `found`: it is new to us, but may have existed for a long time."""
         meta, status = run.metadata, run.status
         if not run.spec.node_name:
@@ -82,20 +82,20 @@ class Outcomes:
         if fate is None:
             fate = self._fates[meta.uid] = _Fate(run)
         # For outcomes that have no time of their own.
-        told = (_past(meta.creation_timestamp, time) or time) if found else time
+        seen_at = (_past(meta.creation_timestamp, time) or time) if found else time
         up_since = None
         if meta.deletion_timestamp is not None:
             pass
         elif status.phase == "Running":
             for container in status.container_statuses:
-                yield from self._ends(fate, container, told, time)
-            up_since = _up_since(run, fate.up_since or told, time)
+                yield from self._ends(fate, container, seen_at, time)
+            up_since = _up_since(run, fate.up_since or seen_at, time)
         elif status.phase == "Succeeded" and fate.counted is None:
-            fate.counted = _over_since(run, time) or told
+            fate.counted = _over_since(run, time) or seen_at
             yield PodOutcome(fate.type, fate.node, WELL, fate.counted)
         elif status.phase in ("Failed", "Unknown") and not fate.failed:
             fate.failed = True
-            yield PodOutcome(fate.type, fate.node, FAILED, _over_since(run, time) or told)
+            yield PodOutcome(fate.type, fate.node, FAILED, _over_since(run, time) or seen_at)
         if up_since != fate.up_since:
             fate.up_since = up_since
             if up_since is not None and up_since != fate.counted:
@@ -104,12 +104,12 @@ class Outcomes:
     def gone(self, run: PodRun) -> None:
         self._fates.pop(run.metadata.uid, None)
 
-    def _ends(self, fate: _Fate, container: ContainerRun, told: float, now: float) -> Iterator[PodOutcome]:
+    def _ends(self, fate: _Fate, container: ContainerRun, seen_at: float, now: float) -> Iterator[PodOutcome]:
         """Yield the outcomes of runs of the container that ended with an error and are not counted yet."""
         for number, end in _ended(container):
             if not end.exit_code:
                 continue
-            which, time = end.finished_at or f"#{number}", _past(end.finished_at, now) or told
+            which, time = end.finished_at or f"#{number}", _past(end.finished_at, now) or seen_at
             before = fate.ends.get(container.name)
             if before is not None and (which == before[0] or time < before[1]):
                 continue
@@ -126,12 +126,12 @@ def pod_type(labels: Mapping[str, str], name: str) -> str:
     return next((labels[key] for key in _TYPE_LABELS if labels.get(key)), name)
 
 
-def _up_since(run: PodRun, told: float, now: float) -> float | None:
+def _up_since(run: PodRun, seen_at: float, now: float) -> float | None:
     """Return since when all containers have been up, or None if one is not up."""
     states = [container.state.running for container in run.status.container_statuses]
     if not all(states):
         return None
-    return max((_past(s.started_at, now) or told for s in states if s is not None), default=told)
+    return max((_past(s.started_at, now) or seen_at for s in states if s is not None), default=seen_at)
 
 
 def _over_since(run: PodRun, now: float) -> float | None:
