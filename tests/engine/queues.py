@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from longshore.api import Pod
-from longshore.engine.queue.scheduling_queue import Entry, Queue
+from longshore.engine.queue.scheduling_queue import QueueEntry, SchedulingQueue
 from longshore.framework import Action, ClusterEvent, Resource, Status, WakeOn
 from longshore.testing import node, pod
 
@@ -63,7 +63,7 @@ class Scene:
     ) -> None:
         self.plugins = FakeProfiles()
         self.heard: list[str] = []
-        self.queue = Queue(
+        self.queue = SchedulingQueue(
             self.plugins,
             max_backoff=max_backoff,
             max_unschedulable_seconds=max_unschedulable_seconds,
@@ -72,7 +72,7 @@ class Scene:
         for number, waiting in enumerate(pods):
             self.queue.put(waiting, now=float(number))
 
-    def popped(self) -> Entry:
+    def popped(self) -> QueueEntry:
         entry = self.queue.pop()
         assert entry is not None
         return entry
@@ -86,7 +86,7 @@ class Scene:
 
     def rejected(
         self, *, now: float, by: frozenset[str] = FIT, pending: frozenset[str] = frozenset()
-    ) -> Entry:
+    ) -> QueueEntry:
         """The next pod is tried, and the plugins reject it."""
         entry = self.popped()
         self.queue.fail(entry, now=now, rejectors=by, pending=pending)

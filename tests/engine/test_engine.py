@@ -40,7 +40,7 @@ def add(engine: Engine, *objects: Node | Pod, now: float) -> None:
 
 
 def answer(engine: Engine, requests: list[Instruction], *, now: float) -> list[Instruction]:
-    """Say that all requests succeeded; what the engine asks for then."""
+    """DecidingHints that all requests succeeded; what the engine asks for then."""
     for request in requests:
         if isinstance(request, Request):
             engine.receive(Done(request.id, Succeeded()), now=now)

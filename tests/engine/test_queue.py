@@ -46,11 +46,11 @@ def test_what_was_worked_out_of_a_pod_is_gone_when_its_spec_or_labels_change() -
     scene = Scene(A)
     entry = scene.queue.find(A)
     assert entry is not None
-    entry.info = "worked out"
+    entry.shape_key = b"of the pod"
     scene.queue.put(A.condition("PodScheduled", "False"), now=1.0)
-    assert entry.info == "worked out"
+    assert entry.shape_key == b"of the pod"
     scene.queue.put(A.labels(v="2"), now=1.0)
-    assert entry.info is None
+    assert entry.shape_key is None
 
 
 def test_pop_counts_attempts() -> None:

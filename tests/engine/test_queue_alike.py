@@ -31,7 +31,7 @@ def scene_of(*pods: Pod, hint: Hint, by_shape: bool = True) -> Scene:
     scene.plugins.wakes_on["Fit"] = (WakeOn(Resource.NODE, node, hint, by_shape=by_shape),)
     for _ in pods:
         entry = scene.popped()
-        entry.info = repr(entry.pod.metadata.labels).encode()
+        entry.shape_key = repr(entry.pod.metadata.labels).encode()
         scene.queue.fail(entry, now=10.0, rejectors=FIT)
     return scene
 

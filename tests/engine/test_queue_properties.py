@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.engine.queues import ANYTHING, NODE_ADDED, NODE_LABELLED, POD_ADDED, POD_GONE, Scene
 
 from longshore.api import Pod
-from longshore.engine.queue.scheduling_queue import Entry, Place
+from longshore.engine.queue.scheduling_queue import Place, QueueEntry
 from longshore.framework import ClusterEvent
 from longshore.testing import PodBuilder, pod
 
@@ -35,7 +35,7 @@ class QueueLife(RuleBasedStateMachine):
         self.now = 0.0
         # The pods that wait, in the version told last, and those that are being tried.
         self.pods: dict[str, Pod] = {}
-        self.flights: list[Entry] = []
+        self.flights: list[QueueEntry] = []
         self.gate_open = True
         self.scene.plugins.gates["Gate"] = lambda pod: self.gate_open or "gate" not in pod.metadata.labels
 
@@ -66,7 +66,7 @@ class QueueLife(RuleBasedStateMachine):
             assert self.scene.plugins.sort_key(entry.pod, entry.timestamp) == min(keys)
         self.flights.append(entry)
 
-    def landing(self, which: int) -> Entry:
+    def landing(self, which: int) -> QueueEntry:
         return self.flights.pop(which % len(self.flights))
 
     @precondition(lambda self: self.flights)
@@ -129,7 +129,7 @@ class QueueLife(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_noted_without_a_flight(self) -> None:
-        assert self.flights or not self.queue._flights.noted
+        assert self.flights or not len(self.queue._in_flight)
 
     def teardown(self) -> None:
         """In the end, whoever is not kept out can be tried."""

@@ -205,14 +205,14 @@ def test_events_are_kept_for_the_oldest_flight_and_no_longer() -> None:
     scene.queue.event(POD_GONE, now=5.0)
     second = scene.popped()
     scene.queue.event(POD_GONE, now=6.0)
-    flights = scene.queue._flights
-    assert flights.noted == 2
+    kept = scene.queue._in_flight
+    assert len(kept) == 2
     scene.queue.done_scheduling(first)
-    assert flights.noted == 1
+    assert len(kept) == 1
     scene.queue.settle(second)
-    assert flights.noted == 0
+    assert len(kept) == 0
     scene.queue.event(POD_GONE, now=7.0)
-    assert flights.noted == 0
+    assert len(kept) == 0
 
 
 def test_an_event_is_not_lost_when_older_ones_are_dropped() -> None:

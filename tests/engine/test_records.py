@@ -10,7 +10,7 @@ from longshore.api import Change, Node, Pod
 from longshore.cluster import PodInfo
 from longshore.engine import Bind, Done, Engine, Failed, Request, Succeeded
 from longshore.engine.answers.explanation import Explanation, explain
-from longshore.engine.answers.records import Decision, Records, Refused
+from longshore.engine.answers.records import Decision, Records, RefusalCount
 from longshore.sim import Simulation
 from longshore.testing import PodBuilder, pod
 from longshore.testing.strategies import choosy_pods, varied_nodes
@@ -94,8 +94,8 @@ def test_a_pod_that_fits_nowhere_has_a_record_with_the_nodes_by_plugin_and_reaso
     simulation.run(until=0.5)
     (decision,) = simulation.engine.records.of("default", "big")
     assert decision.refused == (
-        Refused("TaintToleration", "node(s) had untolerated taint(s)", 1),
-        Refused("NodeResourcesFit", "Insufficient cpu", 2),
+        RefusalCount("TaintToleration", "node(s) had untolerated taint(s)", 1),
+        RefusalCount("NodeResourcesFit", "Insufficient cpu", 2),
     )
     assert decision.message.startswith(
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insuff"

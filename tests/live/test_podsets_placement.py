@@ -1,4 +1,4 @@
-"""Where the pods of a set go on a real cluster: what the plan takes into account, and when it is remade."""
+"""The nodes of a set on a real cluster: what the plan takes into account, and when it is made again."""
 
 import asyncio
 from collections import Counter

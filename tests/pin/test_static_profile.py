@@ -103,7 +103,7 @@ def test_the_older_label_never_overrides_the_newer() -> None:
 # Several labeled nodes.
 
 
-def test_of_several_nodes_the_first_by_name_is_chosen_and_then_always_the_last_one_used() -> None:
+def test_of_several_nodes_the_first_by_name_is_chosen_and_then_the_last_one() -> None:
     static = Static(labeled("b"), labeled("c"), WEB)
     assert static.node_of("web-0") == "b"
     static.create(labeled("a"))

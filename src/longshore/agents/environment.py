@@ -1,33 +1,17 @@
-"""The arguments of an agent, from a configuration or from environment variables.
+"""Reads the arguments of agents from environment variables.
 
-A mistake in a configuration is an error. An invalid environment variable is ignored with a warning in the
-log, and the default applies, as it always has.
+As in the original agents, a variable with an invalid value is ignored, and the log says so. Arguments in a
+configuration must be valid (see `config.plugin_arguments`).
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
 
-import msgspec
 import structlog
-
-from longshore.errors import UserError
-
-Args = TypeVar("Args", bound=msgspec.Struct)
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 log = structlog.get_logger()
-
-
-def arguments(kind: type[Args], args: Any, *, name: str) -> Args:
-    """Return the arguments of the plugin, which are given in camel case or as a struct. Raises UserError."""
-    if isinstance(args, kind):
-        return args
-    try:
-        return msgspec.convert(dict(args or {}), kind)
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise UserError(f"arguments of {name}: {error}") from error
 
 
 def whole_numbers(
