@@ -156,7 +156,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "calm.md").write_text("mine")
     done = run("longshore", "agent", "new", "calm", "--folder", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {tmp_path / 'calm.md'} exists already")
+    assert done.stderr.startswith(f"error: {tmp_path / 'calm.md'} already exists")
     assert [file.name for file in tmp_path.iterdir()] == ["calm.md"]
 
 
@@ -171,23 +171,23 @@ def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("Calm", "is no name for an agent"),
-        ("calm_nodes", "is no name for an agent"),
+        ("Calm", "is not a valid name for an agent"),
+        ("calm_nodes", "is not a valid name for an agent"),
         ("-calm", "No such option"),
-        ("calm-", "is no name for an agent"),
-        ("../calm", "is no name for an agent"),
+        ("calm-", "is not a valid name for an agent"),
+        ("../calm", "is not a valid name for an agent"),
         ("c" * 41, "at most 40"),
-        ("", "is no name for an agent"),
-        ("class", "class means something else to Python"),
-        ("json", "json means something else to Python"),
+        ("", "is not a valid name for an agent"),
+        ("class", "class is a Python keyword or module"),
+        ("json", "json is a Python keyword or module"),
         ("safe", "agents that are installed"),
         ("all", "agents that are installed"),
-        ("node-name", "its plugin would be called NodeName"),
-        ("safe-overload", "its plugin would be called SafeOverload"),
-        ("none", "its plugin would be called None, which its code has for something else"),
-        ("type-error", "its plugin would be called TypeError, which its code has for something else"),
-        ("rejection", "its plugin would be called Rejection, which its code has for something else"),
-        ("p-o-d", "its plugin would be called POD, which its code has for something else"),
+        ("node-name", "the plugin would be named NodeName"),
+        ("safe-overload", "the plugin would be named SafeOverload"),
+        ("none", "the plugin would be named None, which its code already uses"),
+        ("type-error", "the plugin would be named TypeError, which its code already uses"),
+        ("rejection", "the plugin would be named Rejection, which its code already uses"),
+        ("p-o-d", "the plugin would be named POD, which its code already uses"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str, reason: str) -> None:
@@ -208,7 +208,7 @@ def test_no_name_that_the_code_of_a_new_agent_uses_is_the_name_of_its_class(writ
     for plugin in classes:
         name = re.sub(r"\B(?=[A-Z])", "-", plugin).lower()
         done = CliRunner().invoke(command, ["new", name, "--folder", str(written / "none")])
-        assert f"its plugin would be called {plugin}, " in done.stderr
+        assert f"the plugin would be named {plugin}, " in done.stderr
     assert not (written / "none").exists()
 
 

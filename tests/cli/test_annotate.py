@@ -92,11 +92,11 @@ def test_what_pods_ask_for_is_written_without_prometheus(
 ) -> None:
     done = run(*these, "--only", "allocation", "--once")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "2 nodes: 2 annotated, 0 as they should be"
+    assert done.stdout.splitlines()[-1] == "2 nodes: 2 annotated, 0 unchanged"
     found = annotations(control_plane, nodes[0])
     assert (found["requested-cpu"], found["free-cpu"], found["free-gpu"]) == ("0", "8000", "0")
     again = run(*these, "--only", "allocation", "--once")
-    assert again.stdout == "2 nodes: 0 annotated, 2 as they should be\n"
+    assert again.stdout == "2 nodes: 0 annotated, 2 unchanged\n"
 
 
 def test_a_dry_run_shows_what_would_be_written(
@@ -162,12 +162,12 @@ def test_a_prometheus_that_does_not_answer_is_one_line(these: list[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "variables", "code", "words"),
     [
-        (("--allocation", "--only", "usage"), {}, 2, "--allocation and --only usage exclude each other"),
-        (("--prometheus", "http://p", "--measurements", "f"), {}, 2, "exclude each other"),
+        (("--allocation", "--only", "usage"), {}, 2, "--allocation and --only usage cannot be combined"),
+        (("--prometheus", "http://p", "--measurements", "f"), {}, 2, "--prometheus and --measurements cannot be combined"),
         (("--prometheus", "ftp://p"), {}, 1, "--prometheus: address: must be"),
         ((), {"PROM_PORT": "many"}, 1, "PROM_IP and PROM_PORT: address: must be"),
         (("--interval", "often"), {}, 2, "'often' is no duration"),
-        (("--interval", "10m"), {}, 1, "values would be too old before they are renewed"),
+        (("--interval", "10m"), {}, 1, "values would expire before they are renewed"),
         ((), {"ANNOTATE_FREQ": "900"}, 1, "a pass every 900 s, and values count for 300 s"),
         (("--measurements", "/no/such/file"), {}, 1, "/no/such/file"),
         (("--once",), {"CLUSTER_CONF": "in-cluster"}, 1, "not in a pod"),
@@ -198,7 +198,7 @@ def test_a_file_that_names_what_is_written_as_its_source(tmp_path: Path) -> None
     file.write_text("provider: annotations\n")
     done = run("--measurements", str(file), "--once")
     assert done.returncode == 1
-    assert "provider annotations is what is written here" in done.stderr
+    assert "provider annotations cannot be used" in done.stderr
 
 
 def test_the_file_of_the_original_out_of_the_cluster(tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_of_many_nodes_some_are_shown(capsys: pytest.CaptureFixture[str]) -> Non
     show_text(Pass((failed, gone, *nodes), unchanged=3, unmeasured=4, began=0.0, seconds=0.1))
     first, second, *_, more, summary = capsys.readouterr().out.splitlines()
     assert first == "broken: not annotated: the server is busy"
-    assert second == "silent: taken away mean-free-cpu std-free-cpu"
+    assert second == "silent: removed mean-free-cpu std-free-cpu"
     assert more == "and 6 more: -o json shows them"
-    assert summary == "29 nodes: 25 annotated, 3 as they should be, 4 without measurements, 1 failed"
+    assert summary == "29 nodes: 25 annotated, 3 unchanged, 4 without measurements, 1 failed"
 
 
 class Terminal(io.StringIO):

@@ -287,7 +287,7 @@ def test_a_file_that_cannot_be_understood_is_one_line(tmp_path: Path, content: b
     [
         (("nothing", "-n", "shop"), "has no pod nothing in namespace shop; -n names another"),
         (("web",), "has no pod web in namespace default; -n names another"),
-        (("web", "--scheduler", "http://localhost:1"), "--record and --scheduler exclude each other"),
+        (("web", "--scheduler", "http://localhost:1"), "--record and --scheduler cannot be combined"),
     ],
 )
 def test_what_cannot_be_explained_is_one_line(file: Path, arguments: tuple[str, ...], problem: str) -> None:

@@ -223,7 +223,7 @@ def test_help_names_the_environment() -> None:
         (("--agents=,",), "no agent was chosen"),
         (("--agents=congestion", "--port=0"), "no kubeconfig found .*--standalone"),
         (("--agents=congestion", "--log-level=loud"), "'loud' is not one of"),
-        (("--agents=congestion", "--tls-cert-file=a.crt"), "--tls-private-key-file go together"),
+        (("--agents=congestion", "--tls-cert-file=a.crt"), "--tls-private-key-file must be given together"),
         (("--agents=congestion", "--client-ca-file=a.crt"), "--client-ca-file needs --tls-cert-file"),
         (("--agents=congestion", "--standalone", "--kubeconfig=x"), "--standalone goes without a cluster"),
         ((*_STANDALONE, "--agent-config=/nonexistent"), "cannot read /nonexistent: No such file"),

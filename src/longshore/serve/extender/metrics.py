@@ -1,4 +1,4 @@
-"""What an extender was asked and how old what it answers by is, as Prometheus reads it."""
+"""Prometheus metrics of an extender: its requests, its cache and the age of its measurements."""
 
 import time
 from collections import Counter
@@ -17,13 +17,13 @@ _SECONDS = exponential(0.0001, 2, 16)
 
 
 class Traffic:
-    """Requests, by the verb of the URL."""
+    """Counts of requests, by the verb of the URL."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.errors: Counter[str] = Counter()
         self.seconds: dict[str, Histogram] = {}
-        # Nodes asked about, and nodes that were left or got a score.
+        # Nodes in requests, and nodes that passed a filter or got a score.
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
 
@@ -44,7 +44,7 @@ class Traffic:
 def registry_of(
     traffic: Traffic, cluster: ClusterState, *, wall_clock: Callable[[], float] = time.time
 ) -> CollectorRegistry:
-    """All metrics of an extender; `cluster` is what it knows by itself."""
+    """Return the registry with all metrics of an extender; `cluster` is its own cache."""
     registry = CollectorRegistry()
     registry.register(_Collected(traffic, cluster, wall_clock))
     ProcessCollector(registry=registry)
@@ -58,7 +58,7 @@ class _Collected(Collector):
         self._wall_clock = wall_clock
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is collected just to be registered."""
+        """Return nothing, so that registering collects nothing."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -84,7 +84,7 @@ def _requests(traffic: Traffic) -> Iterator[Metric]:
     yield requests
     errors = CounterMetricFamily(
         "longshore_extender_errors",
-        "Requests that were answered with an error, whatever their HTTP status.",
+        "Requests answered with an error, regardless of the HTTP status.",
         labels=["verb"],
     )
     for verb, number in traffic.errors.items():
@@ -100,8 +100,8 @@ def _requests(traffic: Traffic) -> Iterator[Metric]:
         seconds.add_metric([verb], buckets, total)
     yield seconds
     for name, meaning, numbers in (
-        ("asked", "Nodes that requests were about.", traffic.asked),
-        ("answered", "Nodes that passed a filter, or got a score.", traffic.answered),
+        ("asked", "Nodes in requests.", traffic.asked),
+        ("answered", "Nodes that passed a filter or got a score.", traffic.answered),
     ):
         nodes = CounterMetricFamily(f"longshore_extender_nodes_{name}", meaning, labels=["verb"])
         for verb, number in numbers.items():
@@ -112,11 +112,11 @@ def _requests(traffic: Traffic) -> Iterator[Metric]:
 def _measurements(cluster: ClusterState, now: float) -> Iterator[Metric]:
     ages = GaugeMetricFamily(
         "longshore_measurement_age_seconds",
-        "Age of the newest and of the oldest value of a measure that came with its time.",
+        "Age of the newest and the oldest value of a measure, of values with a time.",
         labels=["measure", "which"],
     )
     measured = GaugeMetricFamily(
-        "longshore_measured_nodes", "Nodes that a fresh value of the measure is known of.", labels=["measure"]
+        "longshore_measured_nodes", "Nodes that have a fresh value of the measure.", labels=["measure"]
     )
     nodes = cluster.all_nodes()
     for name in cluster.measures.names:

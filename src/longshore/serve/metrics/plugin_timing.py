@@ -1,7 +1,7 @@
-"""The time that plugins take, measured in some of the attempts.
+"""Measures the time that plugins take, in some attempts.
 
-While an attempt is measured, the methods of the plugins are replaced by ones that look at the clock: the
-others cost nothing. What a point takes is the sum over its plugins.
+While an attempt is measured, the plugins' methods are replaced by timed ones, so other attempts cost nothing.
+The duration of an extension point is the sum over its plugins.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from longshore.serve.metrics.histogram import Histogram, exponential
 _PLUGIN_BOUNDS = exponential(0.00001, 1.5, 20)
 _POINT_BOUNDS = exponential(0.0001, 2, 12)
 
-# What metrics call the methods. What may take long by waiting (PreBind, Bind, PostBind) is not here.
+# Names of the methods in metrics, except for points that may wait: PreBind, Bind and PostBind.
 _POINTS = {
     "pre_filter": "PreFilter",
     "filter": "Filter",
@@ -31,7 +31,7 @@ _POINTS = {
     "unreserve": "Unreserve",
     "permit": "Permit",
 }
-# Parts of another point, which have no duration of their own.
+# Parts of another point, without a duration of their own.
 _PARTS = ("PreFilterExtensionAddPod", "PreFilterExtensionRemovePod", "ScoreExtensionNormalize")
 SUCCESS = Code.SUCCESS.value
 ERROR = Code.ERROR.value
@@ -39,7 +39,7 @@ _FINE = (SUCCESS, Code.SKIP.value)
 
 
 class Sampler:
-    """Measures the plugins of one profile, and counts which of them had a say."""
+    """Measures the plugins of one profile, and counts how often each was evaluated."""
 
     def __init__(
         self, profile: Profile, plugins: dict[tuple[str, str, str], Histogram], clock: Callable[[], float]
@@ -51,7 +51,7 @@ class Sampler:
         self.points: dict[tuple[str, str], Histogram] = {}
         self.evaluations: dict[tuple[str, str], int] = {}
         self._methods = list(self._timed_methods())
-        # What the plugin object itself had under that name, where most have it from their class.
+        # The plugin object's own attribute, which is None for most, because the method is in the class.
         self._own = [vars(plugin).get(name) for plugin, name, _ in self._methods]
         self._inside = False
         self._stands_for = 1
@@ -59,7 +59,7 @@ class Sampler:
         self._statuses: dict[str, str] = {}
 
     def begin(self, stands_for: int) -> Callable[[], None]:
-        """Measure until what is returned is called; the attempt stands for so many."""
+        """Measure until the returned function is called. The attempt represents `stands_for` attempts."""
         self._stands_for = stands_for
         self._took, self._statuses = {}, {}
         for plugin, name, timed in self._methods:
@@ -76,7 +76,7 @@ class Sampler:
             self.observe(point, self._statuses.get(point, SUCCESS), seconds)
 
     def decided(self, decision: Placement | Unplaced | Status) -> None:
-        """Points that were run have taken some time, be it next to none with all answers known already."""
+        """Count the points that ran. One whose answers were all cached has a duration of almost zero."""
         if isinstance(decision, Status):
             return
         state = decision.attempt.state
@@ -101,7 +101,7 @@ class Sampler:
 
     def _timed_methods(self) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         for plugin in _plugins(self._profile):
-            # One without a dictionary cannot have its methods replaced.
+            # The methods of an object without a __dict__ cannot be replaced.
             if hasattr(plugin, "__dict__"):
                 for name, point in _POINTS.items():
                     if hasattr(plugin, name):
@@ -132,7 +132,7 @@ class Sampler:
 
 
 def _plugins(profile: Profile) -> list[Any]:
-    """Each once, whatever number of points it is at."""
+    """Return each plugin once, even if it has several points."""
     slots = [slot.plugin for slot in (*profile.filters, *profile.scores)]
     others = (
         profile.pre_filters,
@@ -146,7 +146,7 @@ def _plugins(profile: Profile) -> list[Any]:
 
 
 def _status(answer: object) -> str:
-    """A plugin that answers with something else than a status has had its say: that is success."""
+    """Return the status of an answer. An answer that is not a status means success."""
     if isinstance(answer, Wait):
         return Code.WAIT.value
     answer = getattr(answer, "status", answer)

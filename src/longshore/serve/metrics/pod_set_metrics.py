@@ -1,4 +1,4 @@
-"""What metrics say about pod sets: each family only where a controller is at work that counts for it."""
+"""Metrics of pod sets. Each is present only if a controller that counts for it is running."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ def _sets(planning: Sequence[PlanController]) -> Iterator[Metric]:
         sum(each.held_pods for each in counts),
     )
     sets = GaugeMetricFamily(
-        "longshore_podset_sets", "Pod sets with pods or a trigger, by its state.", labels=["state"]
+        "longshore_podset_sets", "Pod sets with pods or a trigger, by state.", labels=["state"]
     )
     sets.add_metric(["held"], sum(each.held_sets for each in counts))
     sets.add_metric(["released"], sum(each.released_sets for each in counts))
@@ -37,7 +37,7 @@ def _sets(planning: Sequence[PlanController]) -> Iterator[Metric]:
 def _plans(metrics: Metrics, planning: Sequence[PlanController]) -> Iterator[Metric]:
     plans = CounterMetricFamily(
         "longshore_podset_plans",
-        "Plans made: complete, partial if pods were left out, none if all of them were.",
+        "Plans by outcome: complete, partial if some pods have no node, none if no pod has one.",
         labels=["planner", "outcome"],
     )
     for labels, number in metrics.plans.copy().items():
@@ -45,7 +45,7 @@ def _plans(metrics: Metrics, planning: Sequence[PlanController]) -> Iterator[Met
     yield plans
     durations = HistogramMetricFamily(
         "longshore_podset_planning_duration_seconds",
-        "Time that a plan took, calls of planner services included.",
+        "Time to make a plan, including calls of planner services.",
         labels=["planner"],
     )
     for planner, histogram in metrics.planning.copy().items():
@@ -54,12 +54,12 @@ def _plans(metrics: Metrics, planning: Sequence[PlanController]) -> Iterator[Met
     yield durations
     yield CounterMetricFamily(
         "longshore_podset_plans_again",
-        "Plans made because a planned node would not do any more.",
+        "Plans made because a pod no longer fit its planned node.",
         sum(each.planned_again for each in planning),
     )
     failures = CounterMetricFamily(
         "longshore_podset_planner_failures",
-        "Planner services that did not answer, or with no valid node for some of the pods.",
+        "Planner services that did not answer, or answered without a valid node for some pods.",
         labels=["planner", "failure"],
     )
     by_planner: Counter[tuple[str, str]] = Counter()
@@ -73,7 +73,7 @@ def _plans(metrics: Metrics, planning: Sequence[PlanController]) -> Iterator[Met
 def _triggers(firing: Sequence[TriggerController]) -> Iterator[Metric]:
     fired = CounterMetricFamily(
         "longshore_podset_triggers_fired",
-        "Triggers that have become Schedule, by what made them.",
+        "Triggers that changed to Schedule, by cause.",
         labels=["by"],
     )
     for by in firing[0].fired:

@@ -1,6 +1,6 @@
-"""The metrics as Prometheus reads them. Called from the thread that serves them.
+"""Renders the scheduler's metrics for Prometheus, in the server's thread.
 
-Everything that changes while the scheduler works is copied in one step before it is looked at.
+Data that the scheduler changes meanwhile is copied in one step before it is read.
 """
 
 from collections import Counter
@@ -24,11 +24,11 @@ from longshore.serve.metrics.pod_set_metrics import podsets
 
 
 class Mirror(Protocol):
-    """A reflector, as far as it is counted."""
+    """The parts of a reflector that metrics read."""
 
     @property
     def name(self) -> str:
-        """Of the resource."""
+        """The name of the resource."""
         ...
 
     @property
@@ -42,11 +42,11 @@ class Mirror(Protocol):
 
 
 class Process(Protocol):
-    """What surrounds the engine: the driver of a real cluster."""
+    """The driver of a real cluster, as far as metrics read it."""
 
     @property
     def lease_name(self) -> str:
-        """Empty if it runs without a lease."""
+        """The name of the lease, or an empty string without one."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class Process(Protocol):
 
 
 def registry_of(metrics: Metrics, process: Process | None = None) -> CollectorRegistry:
-    """All metrics of a scheduler; of the engine alone if it has no process around it."""
+    """Return the registry with all metrics of a scheduler, or only the engine's without a process."""
     registry = CollectorRegistry()
     registry.register(_Collected(metrics, process))
     ProcessCollector(registry=registry)
@@ -76,7 +76,7 @@ class _Collected(Collector):
         self._process = process
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is collected just to be registered."""
+        """Return nothing, so that registering collects nothing."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -92,12 +92,12 @@ class _Collected(Collector):
 def _attempts(metrics: Metrics) -> Iterator[Metric]:
     attempts = CounterMetricFamily(
         "scheduler_schedule_attempts",
-        "Attempts to schedule a pod: unschedulable if plugins refused it, error if something broke.",
+        "Attempts to schedule a pod: unschedulable if plugins rejected it, error if something failed.",
         labels=["result", "profile"],
     )
     durations = HistogramMetricFamily(
         "scheduler_scheduling_attempt_duration_seconds",
-        "Time of an attempt from its begin to the end of the bind.",
+        "Time from the start of an attempt to the end of the bind.",
         labels=["result", "profile"],
     )
     for result, by_profile in metrics.attempts.items():
@@ -108,7 +108,7 @@ def _attempts(metrics: Metrics) -> Iterator[Metric]:
     yield durations
     yield _histogram(
         "scheduler_scheduling_algorithm_duration_seconds",
-        "Time from the begin of an attempt to its decision, PostFilter included.",
+        "Time from the start of an attempt to its decision, including PostFilter.",
         metrics.algorithm,
     )
     yield _histogram(
@@ -116,7 +116,7 @@ def _attempts(metrics: Metrics) -> Iterator[Metric]:
     )
     sli = HistogramMetricFamily(
         "scheduler_pod_scheduling_sli_duration_seconds",
-        "Time from a pod's way into the queue to its bind, by its number of attempts.",
+        "Time from a pod's arrival in the queue to its bind, by its number of attempts.",
         labels=["attempts"],
     )
     for number, histogram in enumerate(metrics.sli, start=1):
@@ -140,7 +140,7 @@ def _attempts(metrics: Metrics) -> Iterator[Metric]:
 def _plugins(metrics: Metrics) -> Iterator[Metric]:
     points = HistogramMetricFamily(
         "scheduler_framework_extension_point_duration_seconds",
-        "Time of all plugins of a point, in one attempt out of ten.",
+        "Time of all plugins of an extension point, in one attempt out of ten.",
         labels=["extension_point", "status", "profile"],
     )
     plugins = HistogramMetricFamily(
@@ -150,11 +150,11 @@ def _plugins(metrics: Metrics) -> Iterator[Metric]:
     )
     evaluations = CounterMetricFamily(
         "scheduler_plugin_evaluation",
-        "Attempts in which the plugin had a say, reckoned from those that were looked at.",
+        "Attempts in which the plugin was evaluated, estimated from the measured ones.",
         labels=["plugin", "extension_point", "profile"],
     )
     shapes = GaugeMetricFamily(
-        "longshore_shapes", "Shapes of pods whose answers are kept.", labels=["profile"]
+        "longshore_shapes", "Shapes of pods whose results are cached.", labels=["profile"]
     )
     for profile, sampler in metrics.samplers.items():
         for (point, status), histogram in sampler.points.copy().items():
@@ -173,12 +173,12 @@ def _plugins(metrics: Metrics) -> Iterator[Metric]:
 def _queue(metrics: Metrics) -> Iterator[Metric]:
     incoming = CounterMetricFamily(
         "scheduler_queue_incoming_pods",
-        "Pods that came to a queue, and what brought them there.",
+        "Pods added to a queue, by queue and event.",
         labels=["queue", "event"],
     )
     numbers: Counter[tuple[str, str]] = Counter()
     for (place, why), number in metrics.incoming.copy().items():
-        # kube-scheduler counts the gated ones among the unschedulable here.
+        # kube-scheduler counts gated pods as unschedulable here.
         numbers["unschedulable" if place == Place.GATED.value else place, why] += number
     for labels, number in numbers.items():
         incoming.add_metric(list(labels), number)
@@ -189,18 +189,18 @@ def _queue(metrics: Metrics) -> Iterator[Metric]:
         places[entry.place.value] += 1
         if entry.rejectors and entry.place is not Place.IN_FLIGHT:
             reasons[entry.pod.spec.scheduler_name, entry.rejectors] += 1
-    pending = GaugeMetricFamily("scheduler_pending_pods", "Pods that wait, by queue.", labels=["queue"])
+    pending = GaugeMetricFamily("scheduler_pending_pods", "Pending pods, by queue.", labels=["queue"])
     for place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
         pending.add_metric([place.value], places[place.value])
     yield pending
     yield GaugeMetricFamily(
         "longshore_pods_in_flight",
-        "Pods that are being tried, wait on Permit or are being bound.",
+        "Pods that are being scheduled, wait on Permit or are being bound.",
         places[Place.IN_FLIGHT.value],
     )
     unschedulable = GaugeMetricFamily(
         "scheduler_unschedulable_pods",
-        "Waiting pods by each of the plugins that refused them the last time.",
+        "Waiting pods by each plugin that rejected them in the last attempt.",
         labels=["plugin", "profile"],
     )
     by_plugin: Counter[tuple[str, str]] = Counter()
@@ -215,14 +215,14 @@ def _queue(metrics: Metrics) -> Iterator[Metric]:
 def _cluster(metrics: Metrics) -> Iterator[Metric]:
     cluster = metrics.engine.cluster
     sizes = GaugeMetricFamily(
-        "scheduler_cache_size", "Nodes, pods, and pods assumed to be bound.", labels=["type"]
+        "scheduler_cache_size", "Nodes, pods and assumed pods in the cache.", labels=["type"]
     )
     sizes.add_metric(["nodes"], cluster.node_count)
     sizes.add_metric(["pods"], cluster.pod_count)
     sizes.add_metric(["assumed_pods"], cluster.assumed_count)
     yield sizes
     yield GaugeMetricFamily(
-        "longshore_binds_in_flight", "Binds asked for and not answered.", metrics.engine.binds_in_flight
+        "longshore_binds_in_flight", "Binds sent and not answered.", metrics.engine.binds_in_flight
     )
     yield build_info()
 
@@ -246,18 +246,18 @@ def _process(process: Process) -> Iterator[Metric]:
         process.writes_in_flight,
     )
     yield GaugeMetricFamily(
-        "longshore_inbox_events", "Changes received and not yet handed to the engine.", process.events_waiting
+        "longshore_inbox_events", "Changes received and not yet passed to the engine.", process.events_waiting
     )
     yield from mirrored(process.mirrors)
 
 
 def mirrored(mirrors: Iterable[Mirror]) -> Iterator[Metric]:
     synced = GaugeMetricFamily(
-        "longshore_reflector_synced", "Whether the resource has been listed whole.", labels=["resource"]
+        "longshore_reflector_synced", "Whether the resource has been listed completely.", labels=["resource"]
     )
     objects = GaugeMetricFamily("longshore_reflector_objects", "Objects mirrored.", labels=["resource"])
     lists = CounterMetricFamily(
-        "longshore_reflector_lists", "How often the resource was listed whole.", labels=["resource"]
+        "longshore_reflector_lists", "How often the resource was listed completely.", labels=["resource"]
     )
     for mirror in mirrors:
         synced.add_metric([mirror.name], mirror.is_synced)

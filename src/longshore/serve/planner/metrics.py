@@ -1,4 +1,4 @@
-"""What a planner was asked and what plans came of it, as Prometheus reads it."""
+"""Prometheus metrics of a planner: its requests and plans."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +14,10 @@ from longshore.serve.metrics.scheduler_metrics import Mirror, build_info, mirror
 
 
 class Requests:
-    """Filled by the planner's own thread."""
+    """Counts of requests and plans. The planner's own thread updates them."""
 
     def __init__(self) -> None:
-        # By gRPC status, and by outcome.
+        # Requests by gRPC status, and plans by outcome.
         self.answers: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
         self.seconds = Histogram(PLAN_SECONDS)
@@ -32,7 +32,7 @@ class Requests:
 
 
 def registry_of(requests: Requests, mirrors: Callable[[], Iterable[Mirror]]) -> CollectorRegistry:
-    """All metrics of a planner; `mirrors` is how it knows the cluster."""
+    """Return the registry with all metrics of a planner, including those of its `mirrors`."""
     registry = CollectorRegistry()
     registry.register(_Collected(requests, mirrors))
     ProcessCollector(registry=registry)
@@ -45,26 +45,26 @@ class _Collected(Collector):
         self._mirrors = mirrors
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is collected just to be registered."""
+        """Return nothing, so that registering collects nothing."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
         answers = CounterMetricFamily(
-            "longshore_planner_requests", "Requests, and the gRPC status that they got.", labels=["code"]
+            "longshore_planner_requests", "Requests by gRPC status.", labels=["code"]
         )
         for code, number in dict(self._requests.answers).items():
             answers.add_metric([code], number)
         yield answers
         plans = CounterMetricFamily(
             "longshore_planner_plans",
-            "Plans made: complete, partial if pods were left out, none if all of them were.",
+            "Plans by outcome: complete, partial if some pods have no node, none if no pod has one.",
             labels=["outcome"],
         )
         for outcome, number in dict(self._requests.plans).items():
             plans.add_metric([outcome], number)
         yield plans
         seconds = HistogramMetricFamily(
-            "longshore_planner_planning_duration_seconds", "Time that a plan took.", labels=[]
+            "longshore_planner_planning_duration_seconds", "Time to make a plan.", labels=[]
         )
         buckets, total = self._requests.seconds.cumulative()
         seconds.add_metric([], buckets, total)
