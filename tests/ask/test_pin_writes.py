@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.live.pods import create, manifest, wait_until_running
 
-from longshore.ask.pin_plan import How
+from longshore.ask.pin_plan import PinOptions
 from longshore.ask.pin_writes import pin
 from longshore.dev import ControlPlane
 from longshore.errors import UserError
@@ -135,7 +135,7 @@ def test_a_pod_that_is_yet_to_come(commands: Commands, nodes: list[str]) -> None
     done = commands.pin("web-0", nodes[0])
     assert done.stdout == (
         f"{commands.namespace}/web-0 is pinned to {nodes[0]} for scheduler rfcustom\n"
-        "  there is no such pod yet\n"
+        "  the pod does not exist yet\n"
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert commands.pins() == {(nodes[0], commands.key("web-0")): ""}
@@ -146,7 +146,7 @@ def test_a_pin_that_moves_to_another_node(commands: Commands, nodes: list[str]) 
     commands.label(nodes[0], key)
     commands.label(nodes[1], key, "whatever")
     done = commands.pin("web-0", nodes[2])
-    assert f"\n  no longer to {nodes[0]}, {nodes[1]}\n" in done.stdout
+    assert f"\n  no longer pinned to {nodes[0]}, {nodes[1]}\n" in done.stdout
     assert commands.pins() == {(nodes[2], key): ""}
 
 
@@ -188,7 +188,7 @@ def test_a_pod_of_another_scheduler_than_the_one_that_is_asked_for(
     assert done.returncode == 0
     assert done.stderr.startswith(
         f"warning: {commands.namespace}/web-0 has schedulerName default-scheduler, "
-        "and scheduler static does not look at such pods"
+        "and scheduler static ignores them"
     )
     assert commands.pins() == {(nodes[0], commands.key("web-0", "static")): ""}
 
@@ -228,7 +228,7 @@ def test_a_name_that_is_too_long_for_a_label(commands: Commands, nodes: list[str
 
 def test_a_node_that_does_not_exist(commands: Commands, nodes: list[str]) -> None:
     error = the_error(commands.pin("web-0", nodes[0] + "x"))
-    assert f"there is no node {nodes[0]}x: did you mean {nodes[0]}" in error
+    assert f"node {nodes[0]}x does not exist: did you mean {nodes[0]}" in error
     assert commands.pins() == {}
 
 
@@ -237,7 +237,7 @@ def test_a_node_that_does_not_exist(commands: Commands, nodes: list[str]) -> Non
     [
         (("pin", "../pods", "n1"), "'..' cannot be the name of a namespace"),
         (("pin", "Web_0", "n1"), "'Web_0' cannot be the name of a pod"),
-        (("pin", "--record", ".."), "there is no StatefulSet .. in namespace default"),
+        (("pin", "--record", ".."), "StatefulSet .. does not exist in namespace default"),
         (("pin", "--record", "web", "-n", "../x"), "'../x' cannot be the name of a namespace"),
         (("unpin", "../x"), "'..' cannot be the name of a namespace"),
     ],
@@ -261,7 +261,7 @@ async def test_an_answer_that_is_lost_half_way(commands: Commands, nodes: list[s
     commands.label(nodes[0], key)
     async with Cut(load(commands.plane.kubeconfig)) as client:
         with pytest.raises(UserError, match=f"cut off; nodes changed before {nodes[0]}: {nodes[1]}; "):
-            await pin(client, namespace=commands.namespace, pod="web-0", node=nodes[1], how=How())
+            await pin(client, namespace=commands.namespace, pod="web-0", node=nodes[1], options=PinOptions())
     assert commands.pins() == {(nodes[0], key): "", (nodes[1], key): ""}
 
 
@@ -275,9 +275,9 @@ def test_a_stateful_set_is_recorded_where_its_pods_run(commands: Commands, nodes
     done = commands.pin("--record", "db")
     assert done.stdout == (
         f"{commands.namespace}/db-0 is pinned to {nodes[1]} for scheduler static\n"
-        f"  no longer to {nodes[2]}\n"
+        f"  no longer pinned to {nodes[2]}\n"
         f"{commands.namespace}/db-2 is pinned to {nodes[0]} for scheduler static\n"
-        "left out: db-1: it is pending\n"
+        "not pinned: db-1: the pod is pending\n"
     )
     assert commands.pins() == {(nodes[1], key["db-0"]): "", (nodes[0], key["db-2"]): ""}
 
@@ -302,7 +302,7 @@ def test_a_stateful_set_that_runs_nowhere(commands: Commands) -> None:
 
 def test_a_stateful_set_that_does_not_exist(commands: Commands) -> None:
     error = the_error(commands.pin("--record", "db"))
-    assert f"there is no StatefulSet db in namespace {commands.namespace}" in error
+    assert f"StatefulSet db does not exist in namespace {commands.namespace}" in error
 
 
 def test_nothing_is_recorded_if_one_of_the_nodes_may_not_be_patched(
@@ -363,7 +363,7 @@ def test_all_namespaces_have_what_one_has_not(commands: Commands, nodes: list[st
 
 def test_a_scheduler_that_nothing_is_pinned_for(commands: Commands) -> None:
     done = commands.pin("--list", "--name", "unheard-of")
-    assert (done.returncode, done.stdout) == (0, "nothing is pinned here\n")
+    assert (done.returncode, done.stdout) == (0, "no pods are pinned\n")
 
 
 def test_a_label_that_names_no_scheduler_is_told(commands: Commands, nodes: list[str]) -> None:
@@ -373,7 +373,7 @@ def test_a_label_that_names_no_scheduler_is_told(commands: Commands, nodes: list
         done = commands.pin("--list")
     finally:
         commands.plane.kubectl("label", "node", nodes[0], f"{key}-")
-    assert f"warning: {key} on {nodes[0]} pins nothing, since it names no scheduler\n" in done.stderr
+    assert f"warning: {key} on {nodes[0]} pins nothing, because it does not name a scheduler\n" in done.stderr
 
 
 # Taking pins away.
@@ -397,7 +397,7 @@ def test_the_older_form_is_taken_away_too_and_told(commands: Commands, nodes: li
     commands.label(nodes[1], older)
     done = commands.unpin(pod)
     assert done.stdout.splitlines()[1] == (
-        f"the older label {older} is taken off {nodes[1]}: it was for every {pod}, in whatever namespace"
+        f"the older label {older} is removed from {nodes[1]}: it applied to {pod} in every namespace"
     )
     assert commands.pins() == {}
 
@@ -422,7 +422,7 @@ def test_nothing_to_take_away_is_an_error_that_names_what_there_is(
     commands.label(nodes[0], commands.key("web-0", "static"))
     error = the_error(commands.unpin("web-0"))
     assert f"no node is labeled {commands.key('web-0')}; " in error
-    assert "scheduler static has a pin of it: --name static" in error
+    assert "the pod is pinned for scheduler static: give --name static" in error
     assert commands.pins() == {(nodes[0], commands.key("web-0", "static")): ""}
 
 

@@ -1,7 +1,7 @@
 """What is pinned, read back from labels that anyone may have written; without a cluster."""
 
 from longshore.api import Node, Pod
-from longshore.ask.pins import Entry, entries, labels_of
+from longshore.ask.pins import ListedPin, labels_of, listed_pins
 from longshore.testing import node, pod
 
 NEW = "rf.scheduler.static.shop/web-0"
@@ -13,13 +13,13 @@ def labeled(name: str, **labels: str) -> Node:
     return node(name).labels(**labels)
 
 
-def listed(*things: Node | Pod, namespace: str = "", scheduler: str | None = None) -> tuple[Entry, ...]:
+def listed(*things: Node | Pod, namespace: str = "", scheduler: str | None = None) -> tuple[ListedPin, ...]:
     nodes = [each for each in things if isinstance(each, Node)]
     pods = [each for each in things if isinstance(each, Pod)]
-    return entries(labels_of(nodes), pods, namespace=namespace, scheduler=scheduler)
+    return listed_pins(labels_of(nodes), pods, namespace=namespace, scheduler=scheduler)
 
 
-def the_one(*things: Node | Pod) -> Entry:
+def the_one(*things: Node | Pod) -> ListedPin:
     (entry,) = listed(*things)
     return entry
 

@@ -191,7 +191,7 @@ def test_only_the_nodes_that_are_named() -> None:
 
 
 def test_a_name_that_no_node_has() -> None:
-    with pytest.raises(UserError, match="there is no node ide: did you mean idle\\?"):
+    with pytest.raises(UserError, match="node ide does not exist: did you mean idle\\?"):
         look(IDLE, only=("ide",))
 
 

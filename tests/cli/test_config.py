@@ -166,4 +166,4 @@ def test_a_profile_named_after_pod_sets_that_holds_none_is_told(file: Path) -> N
     file.write_text(head + "profiles: [{schedulerName: podset-planner-scheduler}]\n")
     done = check(file)
     assert done.returncode == 0
-    assert "nobody holds them" in done.stderr
+    assert "pods of sets are not held or planned" in done.stderr

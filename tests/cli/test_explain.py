@@ -170,7 +170,7 @@ def test_a_pod_of_a_set_without_a_trigger(file: Path) -> None:
     [
         ("planned", "planned for a2 by plan {plan}"),
         ("placed", "planned for gpu by plan {plan}"),
-        ("unplaced", "plan {plan} has no node for it: Insufficient cpu"),
+        ("unplaced", "plan {plan} has no node for this pod: Insufficient cpu"),
         ("new", "kept out of the queue by PodSetPlanner: the pod's set is being planned"),
     ],
 )
@@ -201,8 +201,8 @@ def test_a_pod_of_another_scheduler_is_explained_with_the_first_profile(file: Pa
     assert done.returncode == 0
     assert done.stdout.startswith("pod shop/foreign: pending; scheduler default-scheduler\n")
     assert done.stderr == (
-        "warning: the pod belongs to scheduler default-scheduler, which may decide otherwise: "
-        "this is profile longshore\n"
+        "warning: the pod belongs to scheduler default-scheduler, which may decide differently: "
+        "this answer is for profile longshore\n"
     )
 
 
@@ -268,8 +268,8 @@ def test_lists_of_kubectl_are_read(tmp_path: Path) -> None:
     [
         (b'{"kind": "Pod"}\n{"kind": ', "line 2: Input data was truncated"),
         (b'{"kind": "Pod", "metadata": {"name": "web"}, "spec": 7}', "Pod web: Expected `object`"),
-        (b'{"items": ["web"]}', "'web' is no object"),
-        (b'["web"]', "['web'] is no object"),
+        (b'{"items": ["web"]}', "'web' is not an object"),
+        (b'["web"]', "['web'] is not an object"),
     ],
 )
 def test_a_file_that_cannot_be_understood_is_one_line(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -285,8 +285,8 @@ def test_a_file_that_cannot_be_understood_is_one_line(tmp_path: Path, content: b
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("nothing", "-n", "shop"), "has no pod nothing in namespace shop; -n names another"),
-        (("web",), "has no pod web in namespace default; -n names another"),
+        (("nothing", "-n", "shop"), "has no pod nothing in namespace shop; -n chooses another namespace"),
+        (("web",), "has no pod web in namespace default; -n chooses another namespace"),
         (("web", "--scheduler", "http://localhost:1"), "--record and --scheduler cannot be combined"),
     ],
 )

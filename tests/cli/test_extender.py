@@ -156,7 +156,7 @@ def test_levels_leave_out_what_is_below_them(
     """A line `asked` is there for each request, one `answered` for each that an agent had an answer to."""
     log = _log_after_requests(level)
     count = Counter(line["event"] for line in log)
-    found = count["asked"], count["answered"], count["a request is malformed"]
+    found = count["asked"], count["answered"], count["malformed request"]
     assert found == (asked, answered, malformed)
     assert {line["level"] for line in log} == kept
     if asked:
@@ -219,13 +219,13 @@ def test_help_names_the_environment() -> None:
     ("arguments", "words"),
     [
         (("--port=0",), "--agents"),
-        (("--agents=saef",), "there is no agent 'saef': choose among"),
+        (("--agents=saef",), "agent 'saef' does not exist: choose from"),
         (("--agents=,",), "no agent was chosen"),
         (("--agents=congestion", "--port=0"), "no kubeconfig found .*--standalone"),
         (("--agents=congestion", "--log-level=loud"), "'loud' is not one of"),
         (("--agents=congestion", "--tls-cert-file=a.crt"), "--tls-private-key-file must be given together"),
-        (("--agents=congestion", "--client-ca-file=a.crt"), "--client-ca-file needs --tls-cert-file"),
-        (("--agents=congestion", "--standalone", "--kubeconfig=x"), "--standalone goes without a cluster"),
+        (("--agents=congestion", "--client-ca-file=a.crt"), "--client-ca-file requires --tls-cert-file"),
+        (("--agents=congestion", "--standalone", "--kubeconfig=x"), "--standalone cannot be combined with"),
         ((*_STANDALONE, "--agent-config=/nonexistent"), "cannot read /nonexistent: No such file"),
         (
             ("--agents=congestion", "--measurements=/nonexistent", "--port=0"),

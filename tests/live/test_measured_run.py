@@ -95,4 +95,4 @@ def test_pods_avoid_a_loaded_node_until_it_is_loaded_no_more(
     prometheus.put(f"{available} {12 * GIB} {round(time.time() * 1000)}\n")
     eventually(lambda: placed(control_plane, namespace).get(f"{namespace}/stuck") == busy)
     assert scheduler.stop() == 0
-    assert "a query fails" not in scheduler.log.read_text()
+    assert "query failed" not in scheduler.log.read_text()

@@ -195,7 +195,7 @@ async def test_passes_begin_within_the_interval_and_not_in_step(monkeypatch: pyt
     monkeypatch.setattr("longshore.measure.annotation_writer.sleep_unless", rest)
     monkeypatch.setattr(Annotator, "once", once)
     alone = Annotator(client=None, provider=None, allocation=True, max_age=300.0)  # type: ignore[arg-type]
-    await alone.for_ever(asyncio.Event(), interval=299.0, on_pass=lambda _done: None)
+    await alone.run(asyncio.Event(), interval=299.0, on_pass=lambda _done: None)
     assert all(260.0 < seconds <= 299.0 for seconds in pauses)
     assert len(set(pauses)) == 40
 
@@ -209,6 +209,6 @@ async def test_passes_follow_each_other_until_it_is_told_to_stop(client: Countin
         if len(passes) == 3:
             stop.set()
 
-    work = annotator(client, nodes, ByHand(LOAD)).for_ever(stop, interval=0.01, on_pass=on_pass)
+    work = annotator(client, nodes, ByHand(LOAD)).run(stop, interval=0.01, on_pass=on_pass)
     await asyncio.wait_for(work, 20)
     assert len(passes) == 3

@@ -71,7 +71,7 @@ async def test_without_a_window_the_values_have_the_time_of_the_answer() -> None
 
 async def test_values_without_any_time_are_refused() -> None:
     said = watched(metric("CPU", "AVG", 50)) | {"window": {}, "timestamp": 0}
-    with pytest.raises(ProviderFailed, match="does not say when it measured"):
+    with pytest.raises(ProviderFailed, match="did not report when it measured"):
         await measured(said)
 
 
@@ -113,19 +113,19 @@ async def test_a_node_without_a_capacity_has_no_amounts() -> None:
 
 
 async def test_nodes_of_another_cluster_are_told() -> None:
-    with pytest.raises(ProviderFailed, match="knows nodes such as stranger, but none of this cluster"):
+    with pytest.raises(ProviderFailed, match="knows nodes such as stranger, but no node of this cluster"):
         await measured(watched(metric("CPU", "AVG", 50), name="stranger"))
 
 
 @pytest.mark.parametrize("said", [[], {"data": 3}, {"timestamp": "now"}, "text"])
 async def test_what_is_something_else_is_one_line(said: object) -> None:
     with pytest.raises(
-        ProviderFailed, match=r"/watcher answers what is not load-watcher's JSON: "
+        ProviderFailed, match=r"/watcher did not answer with load-watcher's JSON: "
     ) as failure:
         await measured(said)
     assert "\n" not in str(failure.value)
 
 
 async def test_a_refusal_is_told_with_its_reason() -> None:
-    with pytest.raises(ProviderFailed, match=r"/watcher answers 404: .*no metrics"):
+    with pytest.raises(ProviderFailed, match=r"/watcher answered 404: .*no metrics"):
         await measured({"message": "no metrics"}, status=404)

@@ -8,7 +8,7 @@ import pytest
 from longshore.agents import annotations
 from longshore.api import Node
 from longshore.measure import node_annotations
-from longshore.measure.node_annotations import asked_for, changes, load
+from longshore.measure.node_annotations import changes, load, requested_by_node
 from longshore.testing import NodeBuilder, node, pod
 
 NOW = 1_800_000_000.0
@@ -171,18 +171,18 @@ def test_pods_that_are_bound_count_whether_they_run_or_not() -> None:
         pod("nowhere").requests(cpu="4"),
         pod("elsewhere").requests(cpu="4").on("n2"),
     ]
-    assert asked_for(pods)["n1"] == {"cpu": 750, "memory": 1536 * 2**20, "pods": 2, "gpu": 0}
+    assert requested_by_node(pods)["n1"] == {"cpu": 750, "memory": 1536 * 2**20, "pods": 2, "gpu": 0}
 
 
 def test_init_containers_and_overhead_count() -> None:
     asks = pod("p").requests(cpu="200m").init_container("first", cpu="1500m").overhead(cpu="100m").on("n1")
-    assert asked_for([asks])["n1"]["cpu"] == 1600
+    assert requested_by_node([asks])["n1"]["cpu"] == 1600
 
 
 def test_the_ten_annotations_are_whole_numbers_with_their_time() -> None:
     of = BIG.allocatable(**{"ephemeral-storage": "10Gi", "nvidia.com/gpu": "4"})
     asks = pod("p").requests(**{"cpu": "0.1", "memory": "1.5Gi", "nvidia.com/gpu": "1"}).on("n1")
-    assert allocation(of, asked_for([asks])["n1"]) == {
+    assert allocation(of, requested_by_node([asks])["n1"]) == {
         "requested-cpu": "100",
         "free-cpu": "7900",
         "requested-memory": "1610612736",
@@ -240,7 +240,7 @@ def test_gpus_without_a_vendor_in_their_name() -> None:
 def test_gpus_of_another_vendor_count_if_they_are_meant() -> None:
     of = BIG.allocatable(**{"amd.com/gpu": "4"})
     asks = pod("p").requests(**{"amd.com/gpu": "1"}).on("n1")
-    assert allocation(of, asked_for([asks])["n1"])["free-gpu"] == "0"
-    asked = asked_for([asks], gpus="amd.com/gpu")["n1"]
+    assert allocation(of, requested_by_node([asks])["n1"])["free-gpu"] == "0"
+    asked = requested_by_node([asks], gpus="amd.com/gpu")["n1"]
     told = allocation(of, asked, gpus="amd.com/gpu")
     assert (told["requested-gpu"], told["free-gpu"]) == ("1", "3")

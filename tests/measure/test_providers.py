@@ -86,7 +86,7 @@ async def test_a_provider_that_knows_no_node_has_failed() -> None:
     nothing: Values = {"cpu/mean": {}}
     assert await rounds(1, nothing) == [
         nothing,
-        ("warning", "no measurements", "it knows none of the nodes"),
+        ("warning", "no measurements", "no values for any node"),
     ]
 
 
@@ -108,7 +108,7 @@ async def test_nodes_that_are_missing_are_named_once() -> None:
         some,
         some,
         GOOD,
-        ("warning", "no measurements of some nodes", ""),
+        ("warning", "some nodes have no measurements", ""),
     ]
 
 
@@ -118,7 +118,7 @@ async def test_values_that_are_all_too_old_are_told_like_a_failure_and_handed_on
         old,
         old,
         GOOD,
-        ("warning", "no measurements", "all that it knows is older than 60s"),
+        ("warning", "no measurements", "all values are older than 60s"),
         ("info", "measurements are back", ""),
     ]
 

@@ -19,7 +19,7 @@ def test_nothing_is_told_while_the_api_server_cannot_be_asked() -> None:
     with serving(observed.registry, WELL, port=0, address=LOOPBACK, decisions=route) as port:
         status, text = get(port, "/debug/pods/default/web", headers={"Authorization": "Bearer mine"})
         assert status == 503
-        assert "the API server cannot be asked who you are" in text
+        assert "the API server cannot be reached to authorize the request" in text
         assert get(port, "/healthz") == (200, "ok")
 
 

@@ -81,7 +81,7 @@ def test_a_plugin_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path) -
 def test_if_no_agent_is_left_that_is_told(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("import nowhere_to_be_found\n")
-    with pytest.raises(UserError, match=r"no agent is left to serve: .*broken\.py:1: ModuleNotFoundError"):
+    with pytest.raises(UserError, match=r"no agent can be served: .*broken\.py:1: ModuleNotFoundError"):
         make(str(broken))
 
 
@@ -90,7 +90,7 @@ def test_two_agents_cannot_have_the_same_verb(file: str, tmp_path: Path) -> None
     other.write_text(
         "class Other:\n    name, verb = 'Other', 'mild'\n    def filter(self, *_):\n        return ()\n"
     )
-    with pytest.raises(UserError, match=r"other\.py:1: predicates/mild is taken: .*mine\.py:\d+ has it too"):
+    with pytest.raises(UserError, match=r"other\.py:1: predicates/mild is already defined in .*mine\.py:\d+"):
         make(file, str(other))
 
 
@@ -105,14 +105,14 @@ def test_one_verb_may_have_a_filter_here_and_a_score_there(file: str, tmp_path: 
 
 
 def test_an_agent_that_there_is_not_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(UserError, match="there is no agent 'saef': choose among congestion, foo"):
+    with pytest.raises(UserError, match="agent 'saef' does not exist: choose from congestion, foo"):
         make("saef")
 
 
 def test_a_file_without_agents_is_told(tmp_path: Path) -> None:
     file = tmp_path / "plain.py"
     file.write_text("class Plain:\n    name = 'Plain'\n    def score(self, *_):\n        return 0\n")
-    with pytest.raises(UserError, match="no agent in it: an agent is a plugin class with a verb"):
+    with pytest.raises(UserError, match="has no agent: an agent is a plugin class with a verb"):
         make(str(file))
 
 
@@ -127,7 +127,9 @@ def test_the_environment_sets_what_arguments_do_not() -> None:
 
 
 def test_arguments_of_an_agent_that_was_not_chosen_are_told() -> None:
-    with pytest.raises(UserError, match="arguments of SafeOverload: chosen are the plugins Congestion"):
+    with pytest.raises(
+        UserError, match="arguments for SafeOverload: the chosen agents have the plugins Congestion"
+    ):
         make("congestion", arguments={"SafeOverload": {}})
 
 

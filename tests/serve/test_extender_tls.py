@@ -19,7 +19,8 @@ from longshore.dev.certificates import Authority
 from longshore.errors import UserError
 from longshore.serve.extender import http_server
 from longshore.serve.extender.routes import NO_CERTIFICATE
-from longshore.serve.extender.tls import Certificates, TLSFiles
+from longshore.serve.extender.tls import Certificates
+from longshore.serve.tls_files import TLSFiles
 
 # The alert, unless the connection has ended before it is read.
 REFUSED = "unknown ca|reset|closed|Broken pipe|EOF"
@@ -228,7 +229,7 @@ def test_authorities_that_cannot_be_read_change_nothing(safe: Made, ours: Author
 def test_an_idle_connection_is_closed_after_a_renewal(
     safe: Made, ours: Authority, theirs: Authority, callers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "_SWEEP_SECONDS", 0.05)
     with (
         on_a_port(safe.extender, certificates=certificates(ours, client_ca=callers)) as port,
         connected(port, shown_by(ours)) as idle,
@@ -295,5 +296,5 @@ def test_an_authority_may_be_told_about_in_any_language(safe: Made, ours: Author
 def test_an_authority_that_is_none_is_one_clear_line(ours: Authority, tmp_path: Path) -> None:
     wrong = tmp_path / "ca.crt"
     wrong.write_text("no certificate")
-    with pytest.raises(UserError, match=f"cannot verify callers: {wrong}"):
+    with pytest.raises(UserError, match=f"cannot verify clients: {wrong}"):
         certificates(ours, client_ca=wrong)

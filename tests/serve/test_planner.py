@@ -328,7 +328,7 @@ class TestAddress:
                 await PlannerServer(Builder(), listen=address).__aenter__()
         assert str(caught.value) == (
             f"cannot serve plans on {address}: Address already in use; "
-            "choose another with --listen, port 0 for any"
+            "choose another with --listen, or port 0 for any"
         )
 
     async def test_address_of_another_machine(self) -> None:

@@ -13,7 +13,7 @@ from longshore.dev.keys import Pair
 from longshore.errors import UserError
 from longshore.live.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
-from longshore.serve.planner.tls import ServerTLS
+from longshore.serve.tls_files import TLSFiles
 
 NAME = "planner.example"
 
@@ -45,7 +45,7 @@ def pair(ours: Authority) -> Pair:
 
 
 def server(pair: Pair, client_ca: Path | None = None) -> PlannerServer:
-    return PlannerServer(build, listen="127.0.0.1:0", tls=ServerTLS(pair.public, pair.private, client_ca))
+    return PlannerServer(build, listen="127.0.0.1:0", tls=TLSFiles(pair.public, pair.private, client_ca))
 
 
 async def call(running: PlannerServer, tls: ClientTLS | None) -> dict[str, str]:
@@ -160,12 +160,12 @@ class TestFiles:
     async def test_authority_of_callers_that_is_no_certificate(self, pair: Pair, tmp_path: Path) -> None:
         rubbish = tmp_path / "clients.crt"
         rubbish.write_text("rubbish")
-        with pytest.raises(UserError, match=f"^cannot verify callers: {rubbish} holds no certificate"):
+        with pytest.raises(UserError, match=f"^cannot verify clients: {rubbish} holds no certificate"):
             await server(pair, rubbish).__aenter__()
 
     async def test_authority_of_callers_that_is_not_there(self, pair: Pair, tmp_path: Path) -> None:
         missing = tmp_path / "clients.crt"
-        with pytest.raises(UserError, match=f"^cannot serve plans: {missing}: No such file or directory$"):
+        with pytest.raises(UserError, match=f"^cannot serve with TLS: {missing}: No such file or directory$"):
             await server(pair, missing).__aenter__()
 
 

@@ -55,18 +55,18 @@ def test_a_trigger_that_is_in_the_state_already_is_not_written(stage: Stage) -> 
 def test_a_trigger_that_does_not_exist(stage: Stage) -> None:
     stage.create(trigger(), trigger("lone", ""))
     error = the_error(stage.run("trigger", "gone"))
-    assert f"there is no trigger gone in namespace {stage.namespace}: " in error
+    assert f"trigger gone does not exist in namespace {stage.namespace}: " in error
     assert "there are go (set batch), lone\n" in error
 
 
 def test_no_trigger_at_all(stage: Stage) -> None:
-    assert "there is none; -n names another" in the_error(stage.run("trigger", "go"))
+    assert "it has no triggers; -n chooses another namespace" in the_error(stage.run("trigger", "go"))
 
 
 def test_a_set_with_two_triggers_wants_one_of_them_named(stage: Stage) -> None:
     stage.create(trigger("a"), trigger("b"))
     error = the_error(stage.run("trigger", "batch"))
-    assert "has triggers a, b: name one of them; a is the one that counts" in error
+    assert "has the triggers a, b: give the name of one; only a counts" in error
     assert (stage.state("a"), stage.state("b")) == ("Planning", "Planning")
 
 
@@ -220,7 +220,7 @@ def test_the_triggers_as_json(stage: Stage) -> None:
 
 def test_a_table_of_nothing(stage: Stage) -> None:
     done = stage.run("trigger", "--list")
-    assert (done.returncode, done.stdout) == (0, "there are no triggers here\n")
+    assert (done.returncode, done.stdout) == (0, "no triggers found\n")
 
 
 # Rights.
