@@ -1,4 +1,4 @@
-"""The names that plugin authors and drivers rely on: a change here is a change of the contract."""
+"""The names that plugin authors and drivers rely on. A change here changes the contract."""
 
 import importlib
 
@@ -39,7 +39,7 @@ PUBLIC = {
 
 
 @pytest.mark.parametrize("package", PUBLIC)
-def test_public_names_are_these_and_exist(package: str) -> None:
+def test_the_public_names_are_exactly_these_and_exist(package: str) -> None:
     module = importlib.import_module(package)
     assert sorted(module.__all__) == sorted(PUBLIC[package].split())
     assert all(hasattr(module, name) for name in module.__all__)

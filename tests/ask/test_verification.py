@@ -34,9 +34,9 @@ def test_a_pod_elsewhere_in_the_second_of_two_plans() -> None:
     pods = (member("a").on("n1"), member("b", podset="letters").on("n1"))
     found = compared(*pods, plans=(stored(a="n1"), stored("letters", b="n2")))
     assert not found.holds
-    [found] = found.mismatches
-    assert (found.pod_set, found.pod, found.node, found.runs_on) == ("letters", "b", "n2", "n1")
-    assert found.reason == "the pod is on n1"
+    [mismatch] = found.mismatches
+    assert (mismatch.pod_set, mismatch.pod, mismatch.node, mismatch.runs_on) == ("letters", "b", "n2", "n1")
+    assert mismatch.reason == "the pod is on n1"
 
 
 def test_a_pod_that_does_not_exist() -> None:

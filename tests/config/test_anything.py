@@ -1,4 +1,4 @@
-"""Whatever a file holds, it is read or refused in plain lines."""
+"""Any file is either read or refused in plain lines."""
 
 import json
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.config import DEFAULT_PLUGINS, POINTS, InvalidConfiguration, parse
+from longshore.config import KUBE_SCHEDULER_PLUGINS, InvalidConfiguration, parse
+from longshore.framework.extension_points import POINTS
 
-# Names that lead deep into the readers, where arbitrary ones would be refused at the door.
+# Names that the readers know. Arbitrary ones would be refused early.
 KEYS = [
     "profiles",
     "plugins",
@@ -64,7 +65,7 @@ KEYS = [
 ]
 WORDS = ["*", "", "15s", "-1h", "In", "Gt", "List", "MostAllocated", "http://x", "aGk=", "example.com/gpu"]
 
-keys = st.sampled_from(KEYS) | st.sampled_from(POINTS) | st.text(max_size=5)
+keys = st.sampled_from(KEYS) | st.sampled_from([*POINTS]) | st.text(max_size=5)
 scalars = (
     st.none()
     | st.booleans()
@@ -72,7 +73,7 @@ scalars = (
     | st.floats()
     | st.text(max_size=20)
     | st.sampled_from(WORDS)
-    | st.sampled_from(sorted(DEFAULT_PLUGINS))
+    | st.sampled_from(sorted(KUBE_SCHEDULER_PLUGINS))
 )
 values = st.recursive(
     scalars,
@@ -82,7 +83,7 @@ values = st.recursive(
 
 
 def plugin(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    named = {"name": st.sampled_from(sorted(DEFAULT_PLUGINS)) | st.just("*")}
+    named = {"name": st.sampled_from(sorted(KUBE_SCHEDULER_PLUGINS)) | st.just("*")}
     return st.fixed_dictionaries(named, optional={"weight": st.integers(-1, 2**31) | inner}) | inner
 
 
@@ -95,7 +96,7 @@ profiles = st.fixed_dictionaries(
         "schedulerName": st.sampled_from("ab") | values,
         "plugins": st.dictionaries(st.sampled_from([*POINTS, "multiPoint"]), sets, max_size=3) | values,
         "pluginConfig": st.lists(
-            st.fixed_dictionaries({"name": st.sampled_from(sorted(DEFAULT_PLUGINS)), "args": values}),
+            st.fixed_dictionaries({"name": st.sampled_from(sorted(KUBE_SCHEDULER_PLUGINS)), "args": values}),
             max_size=2,
         ),
     },
@@ -117,7 +118,7 @@ configurations = st.fixed_dictionaries(
 
 
 def read(text: str) -> None:
-    """Valid, or refused in lines of which each is one."""
+    """Read the text. It must be valid, or each problem must be one line."""
     try:
         result = parse(text, source="file.yaml")
     except InvalidConfiguration as error:
@@ -126,22 +127,22 @@ def read(text: str) -> None:
         return
     for profile in result.configuration.profiles:
         assert profile.scheduler_name
-        assert tuple(profile.points) == POINTS
+        assert tuple(profile.points) == tuple(POINTS)
         assert len(profile.points["queueSort"]) == 1
         assert all(plugin.weight >= 1 for plugin in profile.points["score"])
 
 
 @given(values)
-def test_arbitrary_documents(document: object) -> None:
+def test_any_json_document_is_read_or_refused_in_plain_lines(document: object) -> None:
     read(json.dumps(document))
 
 
 @given(configurations)
-def test_arbitrary_configurations(document: Mapping[str, object]) -> None:
+def test_any_configuration_is_read_or_refused_in_plain_lines(document: Mapping[str, object]) -> None:
     read(json.dumps(document))
     read(yaml.safe_dump(document, allow_unicode=True))
 
 
 @given(st.text())
-def test_arbitrary_texts(text: str) -> None:
+def test_any_text_is_read_or_refused_in_plain_lines(text: str) -> None:
     read(text)

@@ -1,4 +1,4 @@
-"""Pods, as far as scheduling reads them."""
+"""Pods, with the fields that scheduling reads."""
 
 import msgspec
 
@@ -93,7 +93,10 @@ class Toleration(ApiStruct):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """An empty effect or key stands for all of them. The operators Lt and Gt are off in 1.36."""
+        """Whether the toleration matches the taint. An empty effect or key matches all of them.
+
+        The operators Lt and Gt are behind a feature gate that is off in Kubernetes 1.36.
+        """
         if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
             return False
         return self.operator == "Exists" or (self.operator in ("", "Equal") and self.value == taint.value)
@@ -150,7 +153,7 @@ class PodCondition(ApiStruct):
 
 
 class ContainerStatus(ApiStruct):
-    """What the node has granted to a container (allocated) and what runs there (resources)."""
+    """What the node has allocated to a container (allocated) and what is in effect now (resources)."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -180,5 +183,5 @@ class Pod(ApiObject):
 
     @property
     def terminal(self) -> bool:
-        """Has ended: it holds no resources any more."""
+        """Whether the pod has ended, and so no longer holds any resources."""
         return self.status.phase in ("Succeeded", "Failed")

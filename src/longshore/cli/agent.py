@@ -114,7 +114,7 @@ def _problem(name: str, module: str, plugin: str) -> str:
     """Return why an agent cannot have this name, or an empty string if it can."""
     from importlib.metadata import entry_points
 
-    from longshore.config.plugins import DEFAULT_PLUGINS
+    from longshore.config.plugins import KUBE_SCHEDULER_PLUGINS
     from longshore.config.registry import GROUP
     from longshore.serve.extender.agent_choice import ALL, known_agents
 
@@ -126,7 +126,7 @@ def _problem(name: str, module: str, plugin: str) -> str:
     if name == ALL or name in known_agents():
         return f"{name!r} is already installed: choose another name"
     taken = {point.name for point in entry_points(group=GROUP)}
-    if plugin in taken | DEFAULT_PLUGINS.keys():
+    if plugin in taken | KUBE_SCHEDULER_PLUGINS.keys():
         return f"the plugin would be named {plugin}, which is the name of another plugin: choose another name"
     if plugin in {*dir(builtins), *_names_in_use()}:
         return f"the plugin would be named {plugin}, which its code already uses: choose another name"

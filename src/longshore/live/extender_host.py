@@ -74,7 +74,7 @@ class ExtenderHost:
             return ""
         if waiting := self._unlisted:
             return f"{' and '.join(waiting)} are still being listed"
-        if any(getattr(each, "unready", False) for each in self._engine.controllers):
+        if any(each.unready for each in self._engine.controllers):
             return "what agents have learnt is still being read"
         # One round is enough: a provider that fails is a matter of the agents' policies.
         return "" if self._measuring.rounds else "the first measurements are awaited"

@@ -38,6 +38,7 @@ from longshore.engine import (
     Run,
     Succeeded,
 )
+from longshore.framework.agents import is_agent
 from longshore.framework.effects import CallPlanner
 from longshore.sim.asynchronous import run
 from longshore.sim.cluster import SimulatedCluster
@@ -198,10 +199,8 @@ class Simulation:
     def _begin(self) -> None:
         """What nodes say of their load is read for agents; a pod that is known later counts on top of it."""
         self._begun = self.engine
-        profiles = self.engine.profiles.values()
-        plugins = [slot.plugin for each in profiles for slot in (*each.filters, *each.scores)]
-        # What tells an agent from other plugins is the name that it has behind a stock kube-scheduler.
-        if not self._measures and any(hasattr(plugin, "verb") for plugin in plugins):
+        plugins = [plugin for profile in self.engine.profiles.values() for plugin in profile.plugins]
+        if not self._measures and any(map(is_agent, plugins)):
             read_load(self.engine.cluster)
 
     def _wall_clock(self) -> str:

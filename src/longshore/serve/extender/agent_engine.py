@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from longshore.config import (
-    POINTS,
     Configuration,
     EnabledPlugin,
     ProfileConfiguration,
@@ -21,6 +20,8 @@ from longshore.config.registry import Registered
 from longshore.engine import Engine
 from longshore.errors import UserError
 from longshore.framework import Handle, Plugin
+from longshore.framework.agents import environment_arguments, fine_scores_argument
+from longshore.framework.extension_points import POINTS
 from longshore.serve.extender.agent_choice import Agent, verbs
 
 # The points that an extender runs; the others of a plugin are for schedulers.
@@ -73,7 +74,7 @@ def make_agent_engine(
         try:
             given = {**_environment(plugin, environ), **arguments.get(plugin.name, {})}
             # This overrides the arguments: an agent rounds its scores to tenths in its own way.
-            if (argument := getattr(plugin.thing, "fine_scores_argument", None)) is not None:
+            if (argument := fine_scores_argument(plugin.thing)) is not None:
                 given[argument] = fine_scores
             return plugin(given, handle)
         except UserError as error:
@@ -115,9 +116,8 @@ def _profile(plugin: Registered) -> ProfileConfiguration:
 
 
 def _environment(plugin: Registered, environ: Mapping[str, str]) -> Mapping[str, object]:
-    read = getattr(plugin.thing, "environment", None)
     try:
-        return {} if read is None else read(environ)
+        return environment_arguments(plugin.thing, environ)
     except UserError:
         raise
     except Exception as error:  # a broken plugin must not affect the others
