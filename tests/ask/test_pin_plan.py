@@ -35,7 +35,7 @@ def the_warning(plan: PinPlan) -> str:
     return warning
 
 
-def test_nothing_is_warned_of_where_all_is_well() -> None:
+def test_a_pin_without_problems_has_no_warnings() -> None:
     found = planned(WEB)
     assert found.changes == {"n1": {KEY: ""}}
     assert found.warnings == ()
@@ -78,18 +78,18 @@ def test_force_is_the_value() -> None:
     assert planned(WEB, labeled("n1"), force=True).changes == {"n1": {KEY: "force"}}
 
 
-def test_force_that_is_lost_is_warned_of() -> None:
+def test_losing_force_is_a_warning() -> None:
     found = planned(WEB, labeled("n1", "force"))
     assert found.changes == {"n1": {KEY: ""}}
     assert "was pinned to n1 by force, and no longer is" in the_warning(found)
 
 
-def test_a_label_beside_one_with_force_does_not_count() -> None:
+def test_a_label_without_force_has_no_effect_next_to_one_with_force() -> None:
     found = planned(WEB, node("n1"), labeled("n2", "force"), also=True)
     assert "goes to n2 and not to n1" in the_warning(found)
 
 
-def test_force_beside_labels_without_it_makes_them_not_count() -> None:
+def test_force_overrides_labels_without_it() -> None:
     found = planned(WEB, node("n1"), labeled("n2"), labeled("n3", "force"), also=True, force=True)
     assert "no longer goes to n2: " in the_warning(found)
 
@@ -109,13 +109,13 @@ def test_which_scheduler_is_meant(now: Pod | None, asked: str | None, expected: 
     assert planned(now, scheduler=asked).pins[0].scheduler == expected
 
 
-def test_a_pod_of_another_scheduler_is_warned_of() -> None:
+def test_a_pod_of_another_scheduler_is_a_warning() -> None:
     warning = the_warning(planned(WEB.scheduler("default-scheduler"), scheduler="static"))
     assert "schedulerName default-scheduler" in warning
     assert "scheduler static ignores them" in warning
 
 
-def test_another_scheduler_is_warned_of_once_for_all_pods_of_a_set() -> None:
+def test_another_scheduler_is_one_warning_for_all_pods_of_a_set() -> None:
     other = WEB.scheduler("other")
     requests = [PinRequest("web-0", "n1", other), PinRequest("web-1", "n1", other)]
     found = plan_pins(requests, {"n1": node("n1")}, namespace="shop", options=PinOptions(scheduler="static"))
@@ -139,12 +139,12 @@ def test_a_pod_that_has_ended_runs_nowhere() -> None:
     assert (found.pins[0].exists, found.pins[0].runs_on, found.warnings) == (True, "", ())
 
 
-def test_a_pod_that_nobody_brings_back_is_warned_of() -> None:
+def test_a_pod_without_a_controller_is_a_warning() -> None:
     alone = pod("web-0", namespace="shop").scheduler("static").on("n2").phase("Running")
     assert "no controller creates it again" in the_warning(planned(alone))
 
 
-def test_a_pod_that_gets_another_name_each_time_is_warned_of() -> None:
+def test_a_pod_whose_controller_renames_it_is_a_warning() -> None:
     replica = pod("web-0", namespace="shop").scheduler("static").owner("ReplicaSet", "web").on("n2")
     assert "will not be created again with this name" in the_warning(planned(replica))
 
@@ -158,20 +158,20 @@ def test_a_pod_that_gets_another_name_each_time_is_warned_of() -> None:
         (node("n1").not_ready(), True, "is not ready: with --force, pods are bound there anyway"),
     ],
 )
-def test_a_node_that_takes_no_pods_is_warned_of(to: Node, *, force: bool, words: str) -> None:
+def test_a_node_that_accepts_no_pods_is_a_warning(to: Node, *, force: bool, words: str) -> None:
     found = planned(WEB, to, force=force)
     assert words in the_warning(found)
     assert list(found.changes) == ["n1"]
 
 
-def test_a_label_of_the_older_form_elsewhere_is_warned_of_and_left() -> None:
+def test_an_older_label_on_another_node_is_a_warning_and_stays() -> None:
     older = legacy_key("static", "web-0")
     found = planned(WEB, node("n1"), labeled("n2", key=older))
     assert list(found.changes) == ["n1"]
     assert the_warning(found) == f"{older} on n2 has no effect on shop/web-0: this label takes precedence"
 
 
-def test_what_seems_the_older_form_and_is_the_pin_of_another_pod_is_not_warned_of() -> None:
+def test_the_pin_of_another_pod_that_looks_older_is_no_warning() -> None:
     """Of web-0 in namespace eu, for scheduler mine."""
     found = planned(WEB.scheduler("mine.eu"), node("n1"), labeled("n2", key="rf.scheduler.mine.eu/web-0"))
     assert found.warnings == ()
@@ -197,6 +197,6 @@ def test_a_node_that_does_not_exist_is_an_error(to: str, words: str) -> None:
         ("web-0", "My_Own", "the scheduler name 'My_Own' cannot be part of a label"),
     ],
 )
-def test_what_cannot_be_a_label_is_an_error(name: str, scheduler: str, words: str) -> None:
+def test_a_name_that_cannot_be_in_a_label_is_an_error(name: str, scheduler: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         planned(None, name=name, scheduler=scheduler)

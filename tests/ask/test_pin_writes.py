@@ -164,14 +164,14 @@ def test_a_pin_that_is_there_already(commands: Commands, nodes: list[str]) -> No
     assert f"web-0 was already pinned to {nodes[0]}" in done.stdout
 
 
-def test_the_scheduler_of_the_environment_for_a_pod_that_does_not_say(
+def test_the_environment_names_the_scheduler_of_a_pod_that_names_none(
     commands: Commands, nodes: list[str]
 ) -> None:
     commands.pin("web-0", nodes[0], environment={"SCHED_NAME": "static"})
     assert commands.pins() == {(nodes[0], commands.key("web-0", "static")): ""}
 
 
-def test_the_scheduler_of_the_pod_goes_before_that_of_the_environment(
+def test_the_pods_scheduler_takes_precedence_over_the_environment(
     commands: Commands, nodes: list[str]
 ) -> None:
     create(commands.plane, commands.namespace, manifest("web-0", scheduler="own"))
@@ -242,7 +242,7 @@ def test_a_node_that_does_not_exist(commands: Commands, nodes: list[str]) -> Non
         (("unpin", "../x"), "'..' cannot be the name of a namespace"),
     ],
 )
-def test_names_that_nothing_can_have(
+def test_invalid_names_are_an_error(
     control_plane: ControlPlane, arguments: tuple[str, ...], words: str
 ) -> None:
     assert words in the_error(Commands(control_plane, "default").run(*arguments))
@@ -282,7 +282,7 @@ def test_a_stateful_set_is_recorded_where_its_pods_run(commands: Commands, nodes
     assert commands.pins() == {(nodes[1], key["db-0"]): "", (nodes[0], key["db-2"]): ""}
 
 
-def test_a_pod_beside_the_stateful_set_is_not_recorded(commands: Commands, nodes: list[str]) -> None:
+def test_a_pod_outside_the_stateful_set_is_not_pinned(commands: Commands, nodes: list[str]) -> None:
     """Of a name that its own might have."""
     stateful_set(commands.plane, commands.namespace, {"db-0": nodes[0]}, replicas=1)
     stray = manifest("db-7", scheduler="static", labels={"app": "other"})
@@ -361,12 +361,12 @@ def test_all_namespaces_have_what_one_has_not(commands: Commands, nodes: list[st
     assert commands.namespace in {each["namespace"] for each in everywhere}
 
 
-def test_a_scheduler_that_nothing_is_pinned_for(commands: Commands) -> None:
+def test_a_scheduler_without_pins_has_an_empty_list(commands: Commands) -> None:
     done = commands.pin("--list", "--name", "unheard-of")
     assert (done.returncode, done.stdout) == (0, "no pods are pinned\n")
 
 
-def test_a_label_that_names_no_scheduler_is_told(commands: Commands, nodes: list[str]) -> None:
+def test_a_label_without_a_scheduler_is_a_warning(commands: Commands, nodes: list[str]) -> None:
     key = f"rf.scheduler/{commands.namespace}"
     commands.label(nodes[0], key)
     try:
@@ -379,7 +379,7 @@ def test_a_label_that_names_no_scheduler_is_told(commands: Commands, nodes: list
 # Taking pins away.
 
 
-def test_a_pin_is_taken_away_from_all_nodes(commands: Commands, nodes: list[str]) -> None:
+def test_a_pin_is_removed_from_all_nodes(commands: Commands, nodes: list[str]) -> None:
     for node in nodes[:2]:
         commands.label(node, commands.key("web-0"))
     commands.label(nodes[0], commands.key("web-1"))
@@ -390,7 +390,7 @@ def test_a_pin_is_taken_away_from_all_nodes(commands: Commands, nodes: list[str]
     assert commands.pins() == {(nodes[0], commands.key("web-1")): ""}
 
 
-def test_the_older_form_is_taken_away_too_and_told(commands: Commands, nodes: list[str]) -> None:
+def test_the_older_form_is_removed_too_and_reported(commands: Commands, nodes: list[str]) -> None:
     pod = f"web-{commands.namespace}"
     older = f"rf.scheduler.rfcustom/{pod}"
     commands.label(nodes[0], commands.key(pod))
@@ -402,7 +402,9 @@ def test_the_older_form_is_taken_away_too_and_told(commands: Commands, nodes: li
     assert commands.pins() == {}
 
 
-def test_what_may_be_the_pin_of_another_pod_is_left_and_told(commands: Commands, nodes: list[str]) -> None:
+def test_a_label_that_may_pin_another_pod_stays_and_is_a_warning(
+    commands: Commands, nodes: list[str]
+) -> None:
     """In the older form it is for scheduler `mine.<namespace>`; else for `mine`, in the namespace."""
     scheduler = f"mine.{commands.namespace}"
     unclear = f"rf.scheduler.{scheduler}/web-0"
@@ -416,7 +418,7 @@ def test_what_may_be_the_pin_of_another_pod_is_left_and_told(commands: Commands,
     assert commands.pins() == {(nodes[0], unclear): ""}
 
 
-def test_nothing_to_take_away_is_an_error_that_names_what_there_is(
+def test_removing_a_missing_pin_is_an_error_that_names_existing_pins(
     commands: Commands, nodes: list[str]
 ) -> None:
     commands.label(nodes[0], commands.key("web-0", "static"))
@@ -442,7 +444,7 @@ def test_nothing_to_take_away_is_an_error_that_names_what_there_is(
         ([LIST_NODES], ("unpin", "db-0", "--name", "rfcustom"), "patch nodes"),
     ],
 )
-def test_a_right_that_is_missing_is_named_and_nothing_is_written(
+def test_a_missing_permission_is_named_and_nothing_is_written(
     commands: Commands,
     nodes: list[str],
     rules: list[dict[str, Any]],

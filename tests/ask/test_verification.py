@@ -60,13 +60,13 @@ def test_a_pod_that_the_plan_lacks_is_a_mismatch_only_if_strict() -> None:
     assert reasons(compared(*pods, plans=plans, strict=True)) == {"b": NOT_IN_THE_PLAN}
 
 
-def test_a_set_without_a_plan_beside_one_that_has_one_is_a_mismatch_only_if_strict() -> None:
+def test_a_set_without_a_plan_is_a_mismatch_only_if_strict() -> None:
     pods, plans = (member("a").on("n1"), member("held", podset="letters")), (stored(a="n1"),)
     assert compared(*pods, plans=plans).holds
     assert reasons(compared(*pods, plans=plans, strict=True)) == {"held": NO_PLAN}
 
 
-def test_pods_that_nobody_would_plan_are_not_missed() -> None:
+def test_pods_that_are_never_planned_are_not_missed() -> None:
     pods = (
         member("a").on("n1"),
         member("ended").on("n1").phase("Succeeded"),

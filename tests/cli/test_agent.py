@@ -152,7 +152,7 @@ def test_what_was_written_is_formatted_and_has_no_lint(written: Path) -> None:
         assert done.returncode == 0, done.stdout
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "calm.md").write_text("mine")
     done = run("longshore", "agent", "new", "calm", "--folder", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 1
@@ -160,7 +160,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["calm.md"]
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("longshore", "agent", "new", "calm", "--folder", str(tmp_path / "file"), cwd=tmp_path)
     assert done.returncode == 1
@@ -190,7 +190,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path) 
         ("p-o-d", "the plugin would be named POD, which its code already uses"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str, reason: str) -> None:
+def test_an_invalid_agent_name_is_one_line(tmp_path: Path, name: str, reason: str) -> None:
     done = run("longshore", "agent", "new", name, cwd=tmp_path)
     assert done.returncode == 2
     assert reason in done.stderr
@@ -198,7 +198,7 @@ def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_name_that_the_code_of_a_new_agent_uses_is_the_name_of_its_class(written: Path) -> None:
+def test_names_in_the_skeleton_cannot_be_the_class_name(written: Path) -> None:
     modules = [ast.parse(file.read_text()) for file in written.glob("*.py")]
     found = [each for module in modules for each in ast.walk(module)]
     used = {each.id for each in found if isinstance(each, ast.Name)}
@@ -231,7 +231,7 @@ def test_list_shows_every_agent_with_its_verbs() -> None:
     assert answers["safe-balance"] == ["priorities"]
 
 
-def test_list_goes_on_after_an_agent_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_continues_after_a_broken_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "longshore.agents.no_such_module", "longshore.agents")
     whole = EntryPoint("foo", "longshore.agents.foo", "longshore.agents")
     monkeypatch.setattr(agent_choice, "entry_points", lambda **_: EntryPoints([broken, whole]))

@@ -64,7 +64,7 @@ def annotations(plane: ControlPlane, node: str) -> dict[str, str]:
     return dict(found["metadata"]["annotations"])
 
 
-def test_what_prometheus_knows_is_written(
+def test_values_from_prometheus_are_written(
     control_plane: ControlPlane,
     prometheus: MonitoredNodes,
     nodes: list[str],
@@ -113,7 +113,7 @@ def test_a_dry_run_shows_what_would_be_written(
     assert "mean-free-memory" not in annotations(control_plane, nodes[1])
 
 
-def test_passes_go_on_until_it_is_told_to_stop(nodes: list[str], these: list[str]) -> None:
+def test_passes_repeat_until_stopped(nodes: list[str], these: list[str]) -> None:
     arguments = (*these, "--only", "allocation", "-o", "json")
     with subprocess.Popen(
         [*COMMAND, *arguments],
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_variables_of_the_original_that_have_no_effect_are_told() -> None:
+def test_variables_without_effect_are_a_warning() -> None:
     variables = {"USE_FORECAST": "True", "USE_REQ": "true", "NODE_EXP_PORT": "many"}
     done = run("--once", variables=variables)
     assert [line.partition(":")[2].split()[0] for line in done.stderr.splitlines()[:-1]] == [

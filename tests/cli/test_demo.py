@@ -71,7 +71,7 @@ def test_many_nodes_share_rows_and_no_line_is_wider_than_a_terminal() -> None:
     assert sum(line.startswith("node-") for line in lines) == 20
 
 
-def test_json_adds_up() -> None:
+def test_numbers_in_the_json_output_add_up() -> None:
     result = json.loads(printed("--nodes", "4", "--pods", "50", "-o", "json"))
     assert sum(result["pods"].values()) == 50
     assert sum(node["pods"] for node in result["after"]) == result["pods"]["bound"]

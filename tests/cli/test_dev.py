@@ -216,7 +216,7 @@ def test_finished_build_ends_at_once(no_programs: FakeGo) -> None:
 
 
 @pytest.mark.parametrize("command", [("down",), ("kubectl", "--", "get", "pods")])
-def test_unknown_name(no_programs: FakeGo, command: tuple[str, ...]) -> None:
+def test_an_unknown_cluster_name_is_an_error(no_programs: FakeGo, command: tuple[str, ...]) -> None:
     done = longshore(command[0], "--name", "nobody", *command[1:])
     assert done.returncode == 1
     assert done.stderr == (

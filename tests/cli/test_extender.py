@@ -94,7 +94,7 @@ def test_flags_win_over_the_environment() -> None:
         assert extender.lines[0]["log_level"] == "INFO"
 
 
-def test_a_level_that_there_is_not_is_told_and_is_info() -> None:
+def test_an_unknown_log_level_is_a_warning_and_means_info() -> None:
     with running(*_STANDALONE, "--port=0", LOG_LEVEL="LOUD") as extender:
         warnings = [line for line in extender.lines if line["level"] == "warning"]
         assert [line["found"] for line in warnings] == ["LOUD"]
@@ -164,7 +164,7 @@ def test_levels_leave_out_what_is_below_them(
         assert verbs == {"predicates/safe-overload": 3, "priorities/safe-overload": 3}
 
 
-def test_a_broken_agent_is_told_with_its_line_and_the_others_are_served(tmp_path: Path) -> None:
+def test_a_broken_agent_is_reported_with_its_line_and_the_others_are_served(tmp_path: Path) -> None:
     broken = tmp_path / "pigeons.py"
     broken.write_text("import os\n\nclass Pigeons(\n")
     with running(f"--agents=congestion,{broken}", *_STANDALONE[1:], "--port=0") as extender:
@@ -234,9 +234,9 @@ def test_help_names_the_environment() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_is_one_clear_line(arguments: tuple[str, ...], words: str) -> None:
+def test_invalid_arguments_are_one_line(arguments: tuple[str, ...], words: str) -> None:
     assert re.search(words, refused(*arguments))
 
 
-def test_a_port_that_is_none_is_one_clear_line() -> None:
+def test_an_invalid_port_is_one_line() -> None:
     assert "HTTP_PORT is 'eighty'" in refused(*_STANDALONE, HTTP_PORT="eighty")

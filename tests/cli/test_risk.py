@@ -183,7 +183,7 @@ def test_a_node_that_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert summary == "1 node, 1 rejected"
 
 
-def test_a_deviation_that_is_not_known_does_not_look_like_none(
+def test_an_unknown_deviation_does_not_look_like_zero(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     once = {key: text for key, text in WARM.items() if key.startswith("mean")}
@@ -195,7 +195,7 @@ def test_a_deviation_that_is_not_known_does_not_look_like_none(
     assert "deviation unknown" in picture.read_text()
 
 
-def test_a_deviation_that_is_too_small_to_count_is_none(tmp_path: Path) -> None:
+def test_a_negligible_deviation_counts_as_zero(tmp_path: Path) -> None:
     shown = found(loaded("still", WARM | {"std-free-cpu": "0.004"}))
     cpu = shown.nodes[0].resources["cpu"]
     assert (cpu.deviation, cpu.alpha, cpu.beta, cpu.risk) == (0.004, None, None, 0.0)
@@ -305,7 +305,7 @@ def test_what_a_picture_shows_is_what_was_found(
 
 @pytest.mark.parametrize("deviation", ["80", "8", "0.8", "0.08"])
 @pytest.mark.parametrize("free", ["1308", "1300.8", "1300.08"])
-def test_what_is_shaded_of_a_narrow_peak_beside_the_threshold_is_its_risk(
+def test_the_shaded_part_of_a_narrow_peak_at_the_threshold_is_its_risk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: str, deviation: str
 ) -> None:
     told = WARM | {"mean-free-cpu": free, "std-free-cpu": deviation}

@@ -86,7 +86,7 @@ def test_when_a_trigger_fires_in_another_zone() -> None:
     assert fires_at(then, NOW) == f"{then} (in 1h0m0s)"
 
 
-def test_what_comes_on_top_is_drawn_apart() -> None:
+def test_the_added_load_is_drawn_differently() -> None:
     assert Bars("utf-8").becoming(1000, 2000, 4000).plain == "████▓▓▓▓▓░░░░░░░░░  25% → 50%"
     assert Bars("ascii").becoming(1000, 2000, 4000).plain == "####+++++.........  25% -> 50%"
 

@@ -96,7 +96,7 @@ def test_a_file_with_the_plugin_at_all_points_is_taken_as_it_is(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("said", "flag"), [(SETS, None), ("other", SETS)])
-def test_a_profile_of_that_name_that_does_not_hold_sets_is_warned_of(
+def test_a_profile_of_that_name_that_does_not_hold_sets_is_a_warning(
     tmp_path: Path, said: str, flag: str | None
 ) -> None:
     text = f"{HEAD}profiles: [{{schedulerName: {said}}}]\nleaderElection: {{leaderElect: false}}\n"

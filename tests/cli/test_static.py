@@ -75,7 +75,7 @@ def test_a_variable_sets_the_value(
 
 
 @pytest.mark.parametrize(("variable", "flag", "one", "other"), TABLE, ids=[row[1] for row in TABLE])
-def test_a_flag_goes_before_its_variable(
+def test_a_flag_takes_precedence_over_its_variable(
     monkeypatch: pytest.MonkeyPatch,
     variable: str,
     flag: str,

@@ -153,7 +153,7 @@ async def test_a_provider_that_fails_leaves_values_until_they_are_too_old(
     assert [written(control_plane, name) for name in nodes] == [{}, {}]
 
 
-async def test_a_node_that_cannot_be_written_does_not_keep_the_others_back(
+async def test_a_node_that_cannot_be_written_does_not_stop_the_others(
     control_plane: ControlPlane, nodes: list[str], namespace: str
 ) -> None:
     rules = [LIST_NODES, PATCH_NODES | {"resourceNames": nodes[1:]}]
@@ -174,7 +174,7 @@ async def test_a_dry_run_changes_nothing(
     assert written(control_plane, nodes[0]) == {}
 
 
-async def test_a_selector_that_is_none(client: Counting) -> None:
+async def test_an_invalid_selector_is_an_error(client: Counting) -> None:
     wrong = Annotator(client=client, provider=None, allocation=True, max_age=300.0, selector="a=b=c")
     with pytest.raises(UserError, match="the API server refuses to list nodes"):
         await wrong.once()
@@ -200,7 +200,7 @@ async def test_passes_begin_within_the_interval_and_not_in_step(monkeypatch: pyt
     assert len(set(pauses)) == 40
 
 
-async def test_passes_follow_each_other_until_it_is_told_to_stop(client: Counting, nodes: list[str]) -> None:
+async def test_passes_repeat_until_a_signal_stops_them(client: Counting, nodes: list[str]) -> None:
     stop = asyncio.Event()
     passes: list[Pass] = []
 

@@ -66,7 +66,7 @@ async def test_a_token_that_is_refused_twice_is_the_answer(tmp_path: Path) -> No
         assert await got(at(port, token_file=str(file))) == (401, "who are you?")
 
 
-async def test_a_redirect_is_told_not_followed() -> None:
+async def test_a_redirect_is_reported_and_not_followed() -> None:
     """Headers and tokens are for the address that was given."""
 
     async def answer(_request: web.Request) -> web.Response:
@@ -80,7 +80,7 @@ async def test_a_redirect_is_told_not_followed() -> None:
     )
 
 
-async def test_nobody_listens() -> None:
+async def test_a_refused_connection_is_one_line() -> None:
     with pytest.raises(ProviderFailed, match=r"^http://127\.0\.0\.1:9/x: .*Connect call failed|refused"):
         await got(at(9))
 
@@ -96,7 +96,7 @@ def _served(tmp_path: Path) -> ssl.SSLContext:
 @pytest.mark.parametrize(
     ("authority", "insecure", "trusted"), [(True, False, True), (False, False, False), (False, True, True)]
 )
-async def test_certificates_are_verified_unless_told_otherwise(
+async def test_certificates_are_verified_unless_disabled(
     tmp_path: Path, authority: bool, insecure: bool, trusted: bool
 ) -> None:
     file = tmp_path / "ca.pem"
@@ -118,7 +118,7 @@ async def test_certificates_are_verified_unless_told_otherwise(
         ({"token_file": "/no/such"}, "cannot read the token file /no/such: No such file or directory"),
     ],
 )
-def test_files_that_cannot_be_read_are_told_at_the_start(settings: dict[str, str], message: str) -> None:
+def test_files_that_cannot_be_read_are_an_error_at_the_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(UserError) as failure:
         HttpClient(at(9, **settings))
     assert str(failure.value) == message

@@ -99,7 +99,7 @@ async def test_a_node_that_is_no_longer_measured_keeps_the_time_of_its_last_samp
     ],
     ids=["negative", "no quantity", "no usage", "no time", "an unknown node", "nothing"],
 )
-async def test_what_cannot_be_used_is_passed_over(bad: dict[str, Any]) -> None:
+async def test_unusable_values_are_ignored(bad: dict[str, Any]) -> None:
     stand_in = StandIn()
     stand_in.items = [bad, item("b", "2026-01-01T00:00:00Z", "1")]
     async with provider(stand_in) as asked:

@@ -67,7 +67,7 @@ async def test_answers_that_are_something_else_are_one_line(status: int, body: s
     assert "\n" not in str(failure.value)
 
 
-async def test_answers_without_any_series_say_what_was_asked() -> None:
+async def test_an_answer_without_series_shows_the_query() -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(text='{"status":"success","data":{"resultType":"vector","result":[]}}')
 
@@ -128,14 +128,14 @@ def test_a_pattern_that_does_not_match_finds_no_node() -> None:
     assert (names.find("node/a"), names.find("a")) == ("a", None)
 
 
-def test_series_without_the_label_are_told_with_the_labels_that_they_have() -> None:
+def test_series_without_the_label_are_reported_with_their_labels() -> None:
     names = NodeNames(MeasurementSettings(node_label="node"), [node("a")])
     assert names.mismatch([{"instance": "x", "job": "y"}]) == (
         "no series has the label node (nodeLabel); found only instance, job"
     )
 
 
-def test_addresses_that_do_not_fit_are_told_as_such() -> None:
+def test_labels_that_match_no_address_are_reported() -> None:
     settings = MeasurementSettings(node_from="internalIP", node_pattern="(.*):9")
     names = NodeNames(settings, [addressed("a", "10.0.0.1")])
     assert names.mismatch([{"instance": "10.0.0.2:9"}]) == (

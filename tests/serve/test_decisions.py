@@ -12,7 +12,7 @@ from longshore.serve import serving
 from longshore.serve.decisions import DecisionRoute
 
 
-def test_nothing_is_told_while_the_api_server_cannot_be_asked() -> None:
+def test_decisions_are_not_shown_while_the_api_server_cannot_be_reached() -> None:
     observed = Observed(Engine())
     away = Connection(server="http://127.0.0.1:1", ssl=None, credentials=Fixed(None))
     route = DecisionRoute(observed.engine.records, lambda: away)

@@ -74,7 +74,7 @@ def test_metrics_come_as_open_metrics_and_compressed_if_asked_for(port: int) -> 
     assert text.endswith("# EOF\n")
 
 
-def test_one_that_is_well_says_ok(port: int) -> None:
+def test_a_healthy_process_answers_ok(port: int) -> None:
     assert [get(port, path) for path in ("/healthz", "/livez", "/readyz")] == [(200, "ok")] * 3
 
 
