@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.agents.asking import golden
-from tests.agents.test_pigeon_gives_the_recorded_answers import KEPT, asking, policy, title, used
+from tests.agents.test_pigeon import KEPT, asking, policy, title, used
 from tests.serve.extenders import Made, about_names, about_nodes, by_host, make, on_a_port, post
 
 from longshore.api import Change, Node, Pod

@@ -30,7 +30,7 @@ class Subject(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     node: str = ""
     nominated_node: str = ""
-    # Of its condition PodScheduled.
+    # From its condition PodScheduled.
     reason: str = ""
     message: str = ""
     # Whether it is being deleted.

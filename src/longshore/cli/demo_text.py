@@ -111,23 +111,23 @@ def _story(result: Result) -> "Table":
     story.add_column(justify="right", no_wrap=True)
     story.add_column()
 
-    def tell(when: float, what: str) -> None:
+    def add(when: float, what: str) -> None:
         story.add_row(f"{when:.1f} s", what)
 
     if not result.held:
-        tell(result.fired, "the trigger fires, and the set batch has no pods")
+        add(result.fired, "the trigger fires, and the set batch has no pods")
         return story
-    tell(0.0, f"pods are created; {result.held:,} pods of the set batch wait: {result.why_held}")
-    tell(result.last_created, "the last pod of the set is created")
+    add(0.0, f"pods are created; {result.held:,} pods of the set batch wait: {result.why_held}")
+    add(result.last_created, "the last pod of the set is created")
     left_out = result.held - result.planned
     but = f", {left_out:,} do not fit" if left_out else ""
-    tell(result.fired, f"2m0s later the trigger fires: a plan for {result.planned:,} pods is stored{but}")
+    add(result.fired, f"2m0s later the trigger fires: a plan for {result.planned:,} pods is stored{but}")
     agree = (
         "all as planned" if result.as_planned == result.members_bound else f"{result.as_planned:,} as planned"
     )
-    tell(result.fired, f"{result.members_bound:,} pods bound: {agree}")
+    add(result.fired, f"{result.members_bound:,} pods bound: {agree}")
     gone = "and so is the plan" if result.plan_gone else "and the plan still exists"
-    tell(result.ended, f"the pods of the set are deleted, {gone}")
+    add(result.ended, f"the pods of the set are deleted, {gone}")
     return story
 
 

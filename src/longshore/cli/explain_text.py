@@ -55,17 +55,17 @@ def _clock(decision: Decision) -> str:
 
 def _outcome(decision: Decision) -> str:
     if decision.message:
-        said = f"{decision.node}: {decision.message}" if decision.node else decision.message
+        text = f"{decision.node}: {decision.message}" if decision.node else decision.message
         if decision.nominated_node:
             victims = ", ".join(decision.victims)
-            said += f" To make room on {decision.nominated_node}, these pods were evicted: {victims}."
-        return said
+            text += f" To make room on {decision.nominated_node}, these pods were evicted: {victims}."
+        return text
     if decision.feasible == 1:
         return f"{decision.node}, the only feasible one of {decision.nodes} nodes"
-    said = f"{decision.node}, the best of {decision.feasible} feasible nodes out of {decision.nodes}"
+    text = f"{decision.node}, the best of {decision.feasible} feasible nodes out of {decision.nodes}"
     if decision.ties > 1:
-        said += f"; {decision.ties} had the same score, and the tie-break was {decision.tie_break}"
-    return said
+        text += f"; {decision.ties} had the same score, and the tie-break was {decision.tie_break}"
+    return text
 
 
 # What the scheduler would decide now.

@@ -84,8 +84,8 @@ def command(
 
     The extender entry of kube-scheduler needs urlPrefix http://HOST:PORT/scheduler, filterVerb
     predicates/VERB, prioritizeVerb priorities/VERB and nodeCacheCapable true; see deploy/extender/. Agents
-    read their settings from environment variables such as SAFEUTILIZATION. HTTP_PORT and LOG_LEVEL replace
-    --port and --log-level.
+    read their settings from environment variables such as SAFEUTILIZATION. Without --port and
+    --log-level, HTTP_PORT and LOG_LEVEL are used.
     """
     import structlog
     import uvloop

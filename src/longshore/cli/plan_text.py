@@ -36,8 +36,8 @@ def draw_stored(plan: StoredPlan, *, everything: bool) -> None:
     _paragraph("no node for", _grouped(NotPlaced(each.pod, each.reason) for each in plan.unplaced))
     if plan.conditions:
         click.echo()
-        said = ((each.type, each.status, each.reason, each.message) for each in plan.conditions)
-        console.print(_filled(("condition", "status", "reason", "message"), said))
+        conditions = ((each.type, each.status, each.reason, each.message) for each in plan.conditions)
+        console.print(_filled(("condition", "status", "reason", "message"), conditions))
     _draw_nodes(console, plan.nodes, {entry.node for entry in plan.entries}, everything=everything)
 
 

@@ -29,7 +29,7 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
     default="rfcustom",
     show_default=True,
     show_envvar=True,
-    help="Schedule pods that ask for this scheduler name.",
+    help="Schedule pods that have this schedulerName.",
 )
 @click.option(
     "-v",

@@ -95,21 +95,21 @@ def settings_for(
 
 
 class Measuring:
-    """The loop over one provider. `tell` is called after every round, also without values."""
+    """The loop over one provider. `on_values` is called after every round, also without values."""
 
     def __init__(
         self,
         settings: MeasurementSettings,
         provider: Provider | None,
         cluster: ClusterState,
-        tell: Callable[[Measurements], None],
+        on_values: Callable[[Measurements], None],
         *,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
         self._provider = provider
         self._cluster = cluster
-        self._tell = tell
+        self._on_values = on_values
         self._wall = wall
         # Why the last round had no values, and the nodes without values.
         self._problem = ""
@@ -138,7 +138,7 @@ class Measuring:
                 nodes = self._cluster.node_count
                 values = await self.measure()
                 self.rounds += 1
-                self._tell(Measurements(values))
+                self._on_values(Measurements(values))
                 settled = 0 < nodes == nodes_before
                 nodes_before = nodes
                 pause = self._settings.interval if settled else min(self._settings.interval, _SOON)

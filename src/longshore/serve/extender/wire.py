@@ -89,28 +89,28 @@ def read_node(node: bytes) -> Node:
 
 def read_victims(body: bytes) -> Mapping[str, Victims]:
     """Return the victims on each node by UID, whether the request contains UIDs or whole pods."""
-    said = _folded(body)
+    request = _folded(body)
     for key in (*_META_VICTIMS, *_VICTIMS):
-        if said.get(key, _NULL) != _NULL:
-            by_node = {node: bytes(raw) for node, raw in _read(_message, said[key]).items()}
+        if request.get(key, _NULL) != _NULL:
+            by_node = {node: bytes(raw) for node, raw in _read(_message, request[key]).items()}
             found = {node: _victims_of(raw) for node, raw in by_node.items() if raw != _NULL}
             return {node: victims for node, victims in found.items() if victims.pods}
     raise Malformed("NodeNameToVictims or NodeNameToMetaVictims is missing")
 
 
 def _victims_of(raw: bytes) -> Victims:
-    said = _folded(raw)
-    named = said.get("pods", _NULL)
+    fields = _folded(raw)
+    named = fields.get("pods", _NULL)
     pods = () if named == _NULL else _read(_items, named)
-    violations = _read(msgspec.json.Decoder(int | None), said.get("numpdbviolations", _NULL)) or 0
+    violations = _read(msgspec.json.Decoder(int | None), fields.get("numpdbviolations", _NULL)) or 0
     return Victims(tuple({"UID": _uid(bytes(pod))} for pod in pods), violations)
 
 
 def _uid(raw: bytes) -> str:
     """Return the UID of a victim that was sent as a whole pod or as a UID."""
-    said = _folded(raw)
-    place = said.get("metadata", _NULL)
-    uid = (_folded(place) if place != _NULL else said).get("uid", b'""')
+    fields = _folded(raw)
+    metadata = fields.get("metadata", _NULL)
+    uid = (_folded(metadata) if metadata != _NULL else fields).get("uid", b'""')
     found = _read(msgspec.json.Decoder(str), uid)
     if not found:
         raise Malformed("a victim has no UID")
