@@ -10,7 +10,8 @@ PUBLIC = {
     ),
     "longshore.framework": (
         "MAX_SCORE SKIP Action ClusterEvent Code CycleState Factory Forced Handle NodeStatuses Plugin "
-        "PostFilterResult Rejection Resource Scope Status Wait WakeOn filter_plugin score_plugin"
+        "PostFilterResult Reads Rejection Resource Scope Status UndeclaredRead Wait WakeOn filter_plugin "
+        "score_plugin"
     ),
     "longshore.plugins": (
         "DEFAULT_PLUGINS DefaultBinder DynamicResources Factory ImageLocality NodeAffinity "

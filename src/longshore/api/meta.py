@@ -29,8 +29,7 @@ class ObjectMeta(ApiStruct):
     resource_version: str = ""
     labels: dict[str, str] = {}
     deletion_timestamp: str | None = None
-    # The annotations of pods that arrive as protobuf are decoded only if extenders need them: no plugin reads
-    # them, and with 100,000 pods they would take a lot of memory.
+    # Pods that a scheduler watches have only those that its plugins declare to read (see `api.kept`).
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None

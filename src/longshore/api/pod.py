@@ -2,6 +2,7 @@
 
 import msgspec
 
+from longshore.api.kept import KeptConditions, kept_conditions
 from longshore.api.meta import ApiObject, ApiStruct
 from longshore.api.node import Taint
 from longshore.api.selectors import LabelSelector
@@ -175,6 +176,12 @@ class PodStatus(ApiStruct):
     resources: ResourceRequirements | None = None
     allocated_resources: dict[str, str] = {}
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+
+    def condition(self, kind: str) -> PodCondition | None:
+        """Return the condition of this type, if the pod has it. Raise UndeclaredRead if it is not kept."""
+        if isinstance(self.conditions, KeptConditions):
+            self.conditions.names.check(kind)
+        return next((each for each in kept_conditions(self.conditions) if each.type == kind), None)
 
 
 class Pod(ApiObject):

@@ -16,7 +16,7 @@ from longshore.kube.codec import Undecodable
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.kinds import NOT_ENDED, OTHERS
 from longshore.kube.listing import list_all
-from longshore.kube.resources import ANNOTATED_PODS, NODES, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
+from longshore.kube.resources import NODES, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, WHOLE_PODS, Resource
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ async def take(client: Client, *, namespace: str, name: str) -> Snapshot:
 
     A kind that the caller may not read is left out with a warning. Raises UserError, also without nodes.
     """
-    pod = await find(client, ANNOTATED_PODS, Pod, namespace=namespace, name=name)
+    pod = await find(client, WHOLE_PODS, Pod, namespace=namespace, name=name)
     if pod is None:
         raise UserError(f"pod {name} does not exist in namespace {namespace}; -n chooses another namespace")
     of_sets = (SCHEDULE_TRIGGERS, SCHEDULE_PLANS) if POD_SET_LABEL in pod.metadata.labels else ()
@@ -45,7 +45,7 @@ async def take_all(client: Client, *more: Resource[Any]) -> Snapshot:
     """Return all objects that a scheduler would know, and those of `more` kinds. Raises UserError."""
     nodes, pods, *others = await asyncio.gather(
         readable(client, NODES),
-        readable(client, ANNOTATED_PODS, {"fieldSelector": NOT_ENDED}),
+        readable(client, WHOLE_PODS, {"fieldSelector": NOT_ENDED}),
         *(readable(client, resource) for resource in (*OTHERS, *more)),
     )
     if not nodes.objects and nodes.warnings:

@@ -163,8 +163,9 @@ def _timed_out(trigger: Triggered, waiting: Sequence[Pod], timeout: float) -> st
     names = sorted(pod.metadata.name for pod in waiting)
     podset = f"{trigger.namespace}/{trigger.pod_set}"
     message = f"timed out after {format_duration(timeout)}: pods of set {podset} still wait"
-    reasons = [c.message for pod in waiting for c in pod.status.conditions if c.type == "PodScheduled"]
-    return f"{message}: {some(names)}" + (f" ({reasons[0]})" if reasons and reasons[0] else "")
+    conditions = [pod.status.condition("PodScheduled") for pod in waiting]
+    reason = next((each.message for each in conditions if each is not None), "")
+    return f"{message}: {some(names)}" + (f" ({reason})" if reason else "")
 
 
 def _listed(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Trigger:

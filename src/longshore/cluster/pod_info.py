@@ -13,7 +13,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from longshore.api import Container, ContainerStatus, InvalidQuantity, Pod, PodStatus
+from longshore.api import Container, ContainerStatus, InvalidQuantity, Pod, PodCondition, PodStatus
+from longshore.api.kept import kept_conditions
 from longshore.cluster.resources import column_amount, counted, thousandths
 
 # What a container without a request for cpu or memory is assumed to use when nodes are scored, in
@@ -40,6 +41,15 @@ class PodInfo(msgspec.Struct, frozen=True):
     @property
     def labels(self) -> dict[str, str]:
         return self.pod.metadata.labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The annotations of the pod. Plugins have to declare in `reads` which of them they read."""
+        return self.pod.metadata.annotations
+
+    def condition(self, kind: str) -> PodCondition | None:
+        """Return the condition of this type, if the pod has it. Plugins have to declare it in `reads`."""
+        return self.pod.status.condition(kind)
 
     def about(self, pod: Pod) -> "PodInfo":
         """Return the same requests for another version of the pod, or another pod, with an equal spec."""
@@ -161,7 +171,10 @@ def _whole_pod(pod: Pod, problems: list[str]) -> _Amounts:
 
 def _while_resized(asked: _Amounts, actual: _Amounts, granted: _Amounts, status: PodStatus) -> _Amounts:
     held = _most(actual, granted)
-    infeasible = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in status.conditions)
+    infeasible = any(
+        each.type == "PodResizePending" and each.reason == "Infeasible"
+        for each in kept_conditions(status.conditions)
+    )
     return held if infeasible else _most(asked, held)
 
 

@@ -21,7 +21,7 @@ from longshore.kube.client import Client
 from longshore.kube.kinds import CUSTOM, NOT_ENDED, OTHERS
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import ANNOTATED_PODS, NODES, PODS, Resource
+from longshore.kube.resources import NODES, Resource, pods_with
 from longshore.kube.writer import Writer
 from longshore.live.clock import follow
 from longshore.live.custom_resources import CustomMirror
@@ -87,8 +87,7 @@ class Driver:
             unable=unable,
             planners=planners,
         )
-        pods = ANNOTATED_PODS if webhooks else PODS
-        self._pods = self._mirror(client, pods, field_selector=NOT_ENDED)
+        self._pods = self._mirror(client, pods_with(engine.reads), field_selector=NOT_ENDED)
         self._reflectors = [self._pods, *(self._mirror(client, each) for each in others)]
         self._known = asyncio.Event()
         self._measuring = (

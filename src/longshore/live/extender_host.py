@@ -18,7 +18,7 @@ from longshore.kube.client import Client
 from longshore.kube.kinds import CUSTOM, NOT_ENDED
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import NODES, PODS, Resource
+from longshore.kube.resources import NODES, Resource, pods_with
 from longshore.kube.writer import Writer
 from longshore.live.clock import follow
 from longshore.live.custom_resources import CustomMirror
@@ -53,7 +53,7 @@ class ExtenderHost:
         self._performer = Performer(writer, recorder, WebhookCalls(()), on_done=self._done)
         self._reflectors = [
             self._mirror(client, NODES),
-            self._mirror(client, PODS, field_selector=NOT_ENDED),
+            self._mirror(client, pods_with(engine.reads), field_selector=NOT_ENDED),
         ]
         self._custom = [CustomMirror(client, self._mirror(client, CUSTOM[kind])) for kind in engine.watches]
         self._known = asyncio.Event()

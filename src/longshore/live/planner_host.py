@@ -18,7 +18,7 @@ from longshore.engine.events import Event
 from longshore.kube.client import Client
 from longshore.kube.kinds import NOT_ENDED, OTHERS
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import NODES, PODS, Resource
+from longshore.kube.resources import NODES, Resource, pods_with
 from longshore.live.heartbeat import Heartbeat
 from longshore.live.vitals import Mirror, mirrors_of
 from longshore.planning import Plan, greedy
@@ -41,7 +41,7 @@ class PlannerHost:
         self._heart = Heartbeat()
         self._stopping = False
         self._ready = asyncio.Event()
-        self._pods = self._mirror(client, PODS, field_selector=NOT_ENDED)
+        self._pods = self._mirror(client, pods_with(engine.reads), field_selector=NOT_ENDED)
         others = [self._mirror(client, each) for each in (NODES, *OTHERS)]
         self._reflectors: list[Reflector[Any]] = [self._pods, *others]
 

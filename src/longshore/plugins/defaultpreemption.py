@@ -175,10 +175,10 @@ def _gives_way(other: PodInfo, pod: PodInfo) -> bool:
 
 
 def _is_preempted(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and any(
-        c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
-        for c in pod.status.conditions
-    )
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    target = pod.status.condition("DisruptionTarget")
+    return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 def _importance(info: PodInfo) -> tuple[int, str]:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from longshore import __version__
 from longshore.agents import annotations
+from longshore.api import Pod
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import MAX_AGE, SETTLE, Measured
 from longshore.engine.decision.shapes import LARGEST_KEPT
@@ -126,6 +127,7 @@ def assemble(
             watched=engine.cluster if cached else None,
             fine_scores=agents.fine_scores,
         ),
+        kept=engine.kept,
         traffic=traffic,
         registry=registry_of(traffic, engine.cluster),
         hindrance=hindrance,
@@ -137,6 +139,8 @@ def assemble(
 class Extender:
     """Answers requests about `known` nodes, those in our own cache if there is one, and about `sent` nodes.
 
+    `kept` returns a sent pod as agents see it.
+
     `hindrance` returns why the cache is not ready, or an empty string. Requests with sent nodes need the
     cache too, because their pods and measurements come from it.
     """
@@ -147,6 +151,7 @@ class Extender:
         *,
         known: NodeView | None,
         sent: SentNodes,
+        kept: Callable[[Pod], Pod],
         traffic: Traffic,
         registry: CollectorRegistry,
         hindrance: Callable[[], str] = lambda: "",
@@ -165,7 +170,8 @@ class Extender:
         # Profiles that Prioritize was called for, because an extender entry need not have both verbs.
         self._ranking: set[str] = set()
         self._unknown = UnknownNodes()
-        self._question: Callable[[bytes], Question] = lru_cache(_PODS)(Question.about)
+        self._read: Callable[[bytes], Question] = partial(Question.about, kept=kept)
+        self._question: Callable[[bytes], Question] = lru_cache(_PODS)(self._read)
         self._posts: dict[str, Route] = {"bind": self._bind, "preemption": self._preempt}
         for verb, profile in verbs.predicates.items():
             self._posts[f"predicates/{verb}"] = partial(self._filter, f"predicates/{verb}", profile)
@@ -272,7 +278,7 @@ class Extender:
         return Reply(200, answer, summary=_summary(question, nodes, len(nodes.rows)))
 
     def _about(self, pod: bytes) -> Question:
-        return (self._question if len(pod) <= LARGEST_KEPT else Question.about)(pod)
+        return (self._question if len(pod) <= LARGEST_KEPT else self._read)(pod)
 
     def _is_early(self, nodes: NodeRows) -> bool:
         return self._unknown.worth_waiting_for(nodes.unknown, now=time.monotonic())
