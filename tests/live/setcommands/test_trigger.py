@@ -135,7 +135,8 @@ def test_a_watch_that_takes_too_long_names_the_pods_and_the_reason(stage: Stage)
     assert done.returncode == 1
     assert done.stdout.endswith("1 held, 1 bound\n")
     assert done.stderr == (
-        f"error: timed out after 600ms: pods of set {stage.namespace}/batch still wait: two (0/3 nodes are available.)\n"
+        f"error: timed out after 600ms: pods of set {stage.namespace}/batch still wait: "
+        "two (0/3 nodes are available.)\n"
     )
     assert stage.state() == "Schedule"
 
