@@ -56,7 +56,7 @@ def test_a_trigger_that_does_not_exist(stage: Stage) -> None:
     stage.create(trigger(), trigger("lone", ""))
     error = the_error(stage.run("trigger", "gone"))
     assert f"trigger gone does not exist in namespace {stage.namespace}: " in error
-    assert "there are go (set batch), lone\n" in error
+    assert "it has go (set batch), lone\n" in error
 
 
 def test_no_trigger_at_all(stage: Stage) -> None:
@@ -75,7 +75,7 @@ def test_the_second_trigger_of_a_set_is_set_with_a_warning(stage: Stage) -> None
     done = stage.run("trigger", "b")
     assert done.returncode == 0
     assert done.stderr == (
-        f"warning: {stage.namespace}/b: it is ignored: of the triggers of set batch the first by name "
+        f"warning: {stage.namespace}/b: it is ignored: of the triggers of set batch, only the first by name "
         "counts, a\n"
     )
     assert (stage.state("a"), stage.state("b")) == ("Planning", "Schedule")
@@ -169,7 +169,7 @@ def test_a_trigger_of_no_set_cannot_be_watched(stage: Stage) -> None:
     stage.create(trigger("lone", "", state="Schedule"))
     done = stage.run("trigger", "lone", "--watch")
     assert done.returncode == 1
-    assert f"error: trigger {stage.namespace}/lone is about no set" in done.stderr
+    assert f"error: trigger {stage.namespace}/lone has no set" in done.stderr
 
 
 # The table.
@@ -264,4 +264,4 @@ def _squeezed(text: str) -> list[str]:
 
 
 def _ignored(podset: str, first: str) -> str:
-    return f"it is ignored: of the triggers of set {podset} the first by name counts, {first}"
+    return f"it is ignored: of the triggers of set {podset}, only the first by name counts, {first}"
