@@ -3,11 +3,12 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+
+from tests.waiting import eventually
 
 from longshore.dev.build import build
 
@@ -74,11 +75,8 @@ class Page:
         return ""
 
     def eventually(self, check: Callable[[], str], shown: str) -> None:
-        """Wait until the output is what is shown."""
-        deadline = time.monotonic() + 30
-        while not self.shows(shown, output := check()):
-            assert time.monotonic() < deadline, f"shown:\n{shown}\nfound:\n{output}"
-            time.sleep(0.2)
+        """Wait until the output is what the page shows."""
+        eventually(check, lambda output: self.shows(shown, output), what=f"shown: {shown}", within=30)
 
 
 class Session:
@@ -92,7 +90,7 @@ class Session:
         (self._programs / "kubectl").symlink_to(build() / "kubectl")
         self._exported = folder / "exported"
         self._exported.touch()
-        self.log = folder / "beside.log"
+        self.log = folder / "background.log"
         self._environment = {
             "PATH": f"{self._programs}:{Path(sys.executable).parent}:/usr/bin:/bin",
             "HOME": str(folder),
@@ -127,7 +125,7 @@ class Session:
         return done.stderr + done.stdout
 
     @contextmanager
-    def beside(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+    def in_background(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
         with self.log.open("wb") as log:
             process = subprocess.Popen(
                 ["bash", "-ec", f". {self._exported}\nexec {command}"],

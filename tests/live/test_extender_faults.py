@@ -1,9 +1,10 @@
-"""What a stock kube-scheduler makes of an extender that is down or slow; whole nodes, preemption and bind."""
+"""A stock kube-scheduler with an extender that is down or slow; whole nodes, preemption and bind."""
 
 from collections.abc import Iterator
 
 import pytest
-from tests.live.stock import Extender, World, among, entry, eventually, free_port, loaded
+from tests.live.stock import Extender, World, among, entry, free_port, loaded
+from tests.waiting import eventually
 
 from longshore.serve.extender.routes import NO_BIND
 from longshore.testing import node
@@ -49,7 +50,7 @@ def extender(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def nobody() -> int:
-    """A port where nobody listens."""
+    """A port on which no program listens."""
     return free_port()
 
 
@@ -75,7 +76,9 @@ def test_one_that_is_slow_is_as_good_as_down(world: World, extender: Extender) -
     with world.scheduler(slow) as scheduler:
         held = scheduler.place(among(world.named("held").labels(slow="yes"), "idle", "warm"))
         assert "exceeded" in held.message
-        eventually(lambda: extender.post("priorities/slow", {"Pod": {}, "NodeNames": []}) == [], "it is back")
+        eventually(
+            lambda: extender.post("priorities/slow", {"Pod": {}, "NodeNames": []}), lambda found: found == []
+        )
         assert scheduler.place(among(world.named("web"), "idle", "warm")).node in ("idle", "warm")
 
 
@@ -88,7 +91,7 @@ def test_one_that_comes_back_is_asked_again(world: World, nobody: int) -> None:
 
 
 def test_by_name_the_scores_of_other_plugins_stay_right(world: World, extender: Extender) -> None:
-    """With whole nodes kube-scheduler 1.36 takes every node for empty once an extender has filtered."""
+    """With whole nodes, kube-scheduler 1.36 treats every node as empty after an extender has filtered."""
     filler = world.named("filler").requests(cpu="6", memory="12Gi").on("busy")
     world.api.create(filler)
     found = {}
@@ -147,8 +150,8 @@ def test_what_was_learnt_is_written_and_survives_a_restart(world: World) -> None
             for phase in ("Running", "Failed"):
                 world.api.patch(web, {"status": {"phase": phase}}, subresource="status")
         eventually(
-            lambda: learning.post("priorities/rl-priority", said)[0] == {"Host": "idle", "Score": 5},
-            "five failures are known",
+            lambda: learning.post("priorities/rl-priority", said)[0],
+            lambda score: score == {"Host": "idle", "Score": 5},
         )
         assert scheduler.place(among(world.named("new").labels(podtype="D"), "idle", "warm")).node == "warm"
         assert learning.stop() == 0

@@ -1,4 +1,4 @@
-"""`longshore run` with an agent as a plugin, on the real cluster, by what a real Prometheus says."""
+"""`longshore run` with an agent as a plugin, on the real cluster, with a real Prometheus."""
 
 import secrets
 import time
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 from tests.live.conftest import StartScheduler
-from tests.live.pods import condition, create, eventually, manifest, placed, pods
+from tests.live.pods import condition, create, manifest, placed, pods
 from tests.measure.nodeload import GIB, history, steady
+from tests.waiting import eventually
 
 from longshore.agents.safe import REASON_RISK
 from longshore.dev import ControlPlane
@@ -21,7 +22,7 @@ USED = "node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes"
 
 
 def _configuration(prometheus: MonitoredNodes) -> str:
-    """Only the agent scores. Memory is asked for as it is now, so that a test need not wait for a mean."""
+    """Only the agent scores, by the present memory, so that no test waits for a mean."""
     return yaml.safe_dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -50,7 +51,7 @@ def _configuration(prometheus: MonitoredNodes) -> str:
 
 @pytest.fixture
 def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
-    """Two nodes of 8 cores and 16 GiB, alone with their label."""
+    """Two nodes of 8 cores and 16 GiB with a label that no other node has."""
     prefix = f"load-{secrets.token_hex(3)}-"
     made = control_plane.add_nodes(2, prefix=prefix, memory="16Gi", labels={"load": prefix.strip("-")})
     yield made
@@ -85,14 +86,16 @@ def test_pods_avoid_a_loaded_node_until_it_is_loaded_no_more(
         control_plane, namespace, *(_pod(f"any-{n}", busy) for n in range(3)), _pod("stuck", busy, only=True)
     )
     scheduler = start_scheduler(control_plane, "--config", str(file))
-    eventually(lambda: len(placed(control_plane, namespace)) == 3)
+    eventually(lambda: placed(control_plane, namespace), lambda found: len(found) == 3)
     assert set(placed(control_plane, namespace).values()) == {calm}
-    eventually(lambda: bool(condition(pods(control_plane, namespace)["stuck"])))
+    eventually(lambda: pods(control_plane, namespace)["stuck"], condition)
     why = condition(pods(control_plane, namespace)["stuck"])["message"]
     assert REASON_RISK.format(utilization=90, resource="memory", percentile=30) in why
 
     available = f'node_memory_MemAvailable_bytes{{instance="{busy}:9100"}}'
     prometheus.put(f"{available} {12 * GIB} {round(time.time() * 1000)}\n")
-    eventually(lambda: placed(control_plane, namespace).get(f"{namespace}/stuck") == busy)
+    eventually(
+        lambda: placed(control_plane, namespace), lambda found: found.get(f"{namespace}/stuck") == busy
+    )
     assert scheduler.stop() == 0
     assert "query failed" not in scheduler.log.read_text()

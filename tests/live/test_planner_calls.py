@@ -1,4 +1,4 @@
-"""How planners are called, and what is said about those that do not answer with a plan."""
+"""Calls of planners, and the errors about those that do not answer with a plan."""
 
 import asyncio
 import gc
@@ -16,6 +16,7 @@ import uvloop
 from tests.live.planners import Context, Planner, answering, listener, refusing
 from tests.podset.test_planner_wire import PLAN, PLAN_BYTES, REQUEST, REQUEST_BYTES
 from tests.serve import http2
+from tests.waiting import eventually_async
 
 from longshore.live.planner_calls import PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
@@ -28,7 +29,7 @@ async def call(address: str, *, timeout: float = 20) -> dict[str, str]:
 
 
 async def problem(address: str, *, timeout: float = 20) -> str:
-    """What is said about the planner, after its name."""
+    """Return the error about the planner, without its name."""
     with pytest.raises(PlannerFailed) as caught:
         await call(address, timeout=timeout)
     assert str(caught.value) == f"planner {address} {caught.value.reason}"
@@ -37,7 +38,7 @@ async def problem(address: str, *, timeout: float = 20) -> str:
 
 
 def held() -> tuple[Planner, asyncio.Event, asyncio.Event]:
-    """A planner that never answers, whether it was asked, and whether its caller has left."""
+    """Return a planner that never answers, and events for a request and for its cancellation."""
     asked, left = asyncio.Event(), asyncio.Event()
 
     async def answer(message: bytes, context: Context) -> bytes:
@@ -53,7 +54,7 @@ def held() -> tuple[Planner, asyncio.Event, asyncio.Event]:
 
 @pytest.fixture
 def without_collector() -> Iterator[None]:
-    """Nothing may wait for the garbage collector, which comes by when it likes."""
+    """Disable the garbage collector: resources must be released without it."""
     gc.collect()
     gc.disable()
     yield
@@ -118,8 +119,8 @@ class TestTime:
             assert 0.2 < time.monotonic() - start < 5
             await asyncio.wait_for(left.wait(), 20)
 
-    async def test_dialling_counts(self) -> None:
-        """The connection is taken, and not a word is said."""
+    async def test_the_time_to_connect_counts_towards_the_deadline(self) -> None:
+        """The server accepts the connection and sends nothing."""
         async with listener() as address:
             start = time.monotonic()
             assert await problem(address, timeout=0.3) == "did not answer within 0.3 s"
@@ -152,14 +153,12 @@ class TestTime:
             for _ in range(10):
                 await each_once()
             # The core closes connections from a thread of its own, a moment later.
-            async with asyncio.timeout(20):
-                while open_files() > files:
-                    await asyncio.sleep(0.05)
+            await eventually_async(open_files, lambda now: now <= files)
             assert threading.active_count() <= threads
 
 
 class TestTrouble:
-    async def test_nobody_listens(self) -> None:
+    async def test_an_address_where_nothing_listens(self) -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]
@@ -207,7 +206,7 @@ class TestTrouble:
                 " (Method not found!)"
             )
 
-    async def test_web_server(self) -> None:
+    async def test_a_web_server_in_place_of_a_planner(self) -> None:
         async with listener(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as address:
             assert await problem(address) == "is no planner: it speaks HTTP/1, not gRPC"
 
@@ -232,7 +231,7 @@ class TestTrouble:
 
 
 def test_core_of_grpc_writes_nothing_of_its_own(tmp_path: Path) -> None:
-    """It would, about the missing handshake, between the lines of our log."""
+    """Without a setting it would write about the missing handshake between the lines of our log."""
     script = """if True:
         import asyncio, sys
         from pathlib import Path

@@ -1,4 +1,4 @@
-"""The rights of `longshore static`, and how it is told where the cluster is."""
+"""The rights of `longshore static`, and how it finds the cluster."""
 
 import re
 import socket
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.pods import condition, create, events, eventually, pods
+from tests.live.pods import condition, create, events, pods
 from tests.live.static import (
     MANIFEST,
     NAME,
@@ -19,6 +19,7 @@ from tests.live.static import (
     pinned,
     running,
 )
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 
@@ -37,9 +38,9 @@ LACKS = (
 
 
 def with_the_least_rights() -> str:
-    """The manifest, with the one line changed that its comment names."""
+    """Return the manifest with the one line changed that its comment names."""
     lines = MANIFEST.read_text().splitlines()
-    [comment] = [line for line in lines if "For the least rights write" in line]
+    [comment] = [line for line in lines if "For the minimal rights, write" in line]
     [role] = re.findall(r"write (\S+) here", comment)
     line = lines.index(comment) + 1
     lines[line] = f"{lines[line].partition(':')[0]}: {role}"
@@ -47,7 +48,7 @@ def with_the_least_rights() -> str:
 
 
 def unbind(plane: ControlPlane) -> None:
-    """The role of a binding cannot be changed."""
+    """Delete the binding, because its role cannot be changed."""
     plane.kubectl("delete", "clusterrolebinding", "longshore-static", "--ignore-not-found")
 
 
@@ -65,7 +66,7 @@ another_port = pytest.fixture(free_port, scope="module", name="another_port")
 def minimal(
     control_plane: ControlPlane, port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Static]:
-    """With the least rights of the manifest, and a port that a variable names."""
+    """`longshore static` with the minimal rights of the manifest, and with a port from a variable."""
     unbind(control_plane)
     kubeconfig = install(control_plane, with_the_least_rights())
     folder, variables = tmp_path_factory.mktemp("minimal"), {"SCHED_PROMETHEUS_PORT": str(port)}
@@ -80,7 +81,7 @@ def minimal(
 def lists(
     control_plane: ControlPlane, another_port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Static]:
-    """With the rights that the original asks for, and without metrics."""
+    """`longshore static` with the rights of the original static scheduler, and without metrics."""
     kubeconfig = control_plane.service_account("lists", rules=LISTS)
     variables = {
         "SCHED_NAME": "lists",
@@ -98,9 +99,9 @@ def test_the_least_rights_are_enough_to_bind(
 ) -> None:
     label(control_plane, nodes[0], f"{key(namespace, 'bound')}=")
     create(control_plane, namespace, pinned("waiting"), pinned("bound"))
-    eventually(lambda: node_of(control_plane, namespace, "bound") == nodes[0])
+    eventually(lambda: node_of(control_plane, namespace, "bound"), lambda found: found == nodes[0])
     label(control_plane, nodes[0], f"{key(namespace, 'waiting')}=")
-    minimal.wait_for_line("Pod waiting scheduled on node", within=1.0)
+    minimal.wait_for_line("Pod waiting scheduled on node")
 
 
 def test_what_the_least_rights_do_not_allow_is_told_once_and_not_tried(
@@ -142,21 +143,21 @@ def test_without_watches_the_cluster_is_listed_again_and_again(
     mark = f"rf.scheduler.lists.{namespace}/listed"
     create(control_plane, namespace, pod())
     label(control_plane, nodes[0], f"{mark}=")
-    eventually(lambda: node_of(control_plane, namespace, "listed") == nodes[0])
+    eventually(lambda: node_of(control_plane, namespace, "listed"), lambda found: found == nodes[0])
 
     # Deleted and made again between two passes, maybe, with the label somewhere else.
     label(control_plane, nodes[0], f"{mark}-")
     label(control_plane, nodes[1], f"{mark}=")
     control_plane.kubectl("delete", "pod", "listed", "-n", namespace, "--now")
     create(control_plane, namespace, pod())
-    eventually(lambda: node_of(control_plane, namespace, "listed") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "listed"), lambda found: found == nodes[1])
 
     # A node that will not do until it will.
     control_plane.kubectl("cordon", nodes[1])
     control_plane.kubectl("delete", "pod", "listed", "-n", namespace, "--now")
     create(control_plane, namespace, pod())
     control_plane.kubectl("uncordon", nodes[1])
-    eventually(lambda: node_of(control_plane, namespace, "listed") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "listed"), lambda found: found == nodes[1])
     assert [line for line in lists.lines if " - ERROR - " in line] == []
 
 
@@ -180,7 +181,7 @@ def test_without_the_right_to_look_a_pass_ends_with_one_line(
 def test_the_service_account_of_a_pod_is_found_in_its_folder(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
-    """Named by the flag, and by the variable; there is no kubeconfig."""
+    """The folder is set by the flag and by the variable, and there is no kubeconfig."""
     control_plane.service_account("in-a-pod", namespace=namespace, rules=LISTS)
     folder = tmp_path / "serviceaccount"
     folder.mkdir()

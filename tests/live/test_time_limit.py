@@ -1,6 +1,6 @@
-"""Plugins that take too long: ended in time, and nothing else is hit.
+"""Plugins that take too long are ended in time, without harm to other code.
 
-These run in real time: it is what the limit is about. Limits are short, and no test depends on being quick.
+The tests run in real time, which is what the limit is about. Limits are short, and no test has to be quick.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def spin(seconds: float) -> str:
 
 
 class Calls:
-    """A plugin whose methods are those it is given."""
+    """A plugin with the methods that it is given."""
 
     name = "Calls"
 
@@ -60,7 +60,7 @@ def limited(limit: TimeLimit, **methods: Any) -> Any:
 
 
 def simulated(limit: TimeLimit, *plugins: Any) -> Simulation:
-    """With the plugins enabled, on one node."""
+    """Return a simulation of one node with the plugins enabled."""
     registered = [register(plugin) for plugin in plugins]
     configuration = enable(set_up().configuration, registered)
     engine = Engine(configuration, plugins=limit.apply({plugin.name: plugin for plugin in registered}))
@@ -128,12 +128,12 @@ def test_one_that_sleeps_in_c_code_is_noted_and_ends_when_it_wakes(limit: TimeLi
     observer.start()
 
     def sleeps() -> None:
-        time.sleep(0.4)
+        time.sleep(1.5)
         endless()
 
     with pytest.raises(TimeoutError):
         limited(limit, permit=sleeps).permit()
-    assert time.monotonic() - begin >= 0.4
+    assert time.monotonic() - begin >= 1.5
     [stuck] = noted
     assert stuck is not None
     assert stuck.plugin == "Calls"
@@ -352,7 +352,7 @@ def test_a_handle_takes_arguments_by_name() -> None:
     assert simulation.bindings == {"default/a": "n1"}
 
 
-def test_a_listener_that_takes_too_long_is_ended_and_told_under_the_name_of_its_plugin(
+def test_a_listener_that_takes_too_long_is_reported_with_its_plugin(
     limit: TimeLimit,
 ) -> None:
     class Listens:
@@ -454,15 +454,15 @@ def test_a_call_costs_little(limit: TimeLimit) -> None:
     plugin = limited(limit, filter_node=lambda *_args: None)
     times = []
     for _ in range(20):
-        begin = time.perf_counter()
+        begin = time.thread_time()
         for _ in range(1000):
             plugin.filter_node(None, None, None)
-        times.append((time.perf_counter() - begin) / 1000)
+        times.append((time.thread_time() - begin) / 1000)
     assert min(times) < 2e-6
 
 
 class SlowForSome:
-    """Never comes to an end about pods with the label."""
+    """A filter that never ends for pods with the label."""
 
     name = "SlowForSome"
 
@@ -515,7 +515,7 @@ def test_a_wait_for_the_cluster_that_never_ends_fails_its_pod(limit: TimeLimit) 
 
 
 def test_preemption_goes_on_when_a_filter_is_slow_on_imagined_nodes(limit: TimeLimit) -> None:
-    """The filter is called by a default plugin there, which has no limit of its own."""
+    """A default plugin without a limit calls the filter there."""
 
     class SlowWhenFull:
         name = "SlowWhenFull"

@@ -9,7 +9,7 @@ from longshore.config.registry import register
 from longshore.engine import Engine
 from longshore.errors import UserError
 from longshore.podset.arguments import planner_settings
-from longshore.podset.planners import PlannerSettings, planners_of
+from longshore.podset.planner_services import PlannerSettings, planners_of
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
 
@@ -39,9 +39,12 @@ def test_a_timeout_that_is_none_counts_as_the_default(text: str) -> None:
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        ({"plannerFallback": "maybe"}, "plannerFallback is built-in or none, not 'maybe'"),
-        ({"planners": []}, "unknown field `planners`"),
-        ({"plannerNamespaces": "planner-system"}, "Expected `array`, got `str`"),
+        ({"plannerFallback": "maybe"}, 'plannerFallback: must be built-in or none, found the text "maybe"'),
+        ({"planners": []}, "planners: unknown field"),
+        (
+            {"plannerNamespaces": "planner-system"},
+            'plannerNamespaces: must be a list, found the text "planner-system"',
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(args: dict[str, object], complaint: str) -> None:

@@ -5,7 +5,6 @@ The real one schedules the same kinds of pods, so that all it counts is there to
 
 import ssl
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,8 +12,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.pods import create, manifest, wait_until_running
+from tests.live.pods import create, manifest, placed, wait_until_running
 from tests.serve.engines import Observed
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
@@ -50,7 +50,8 @@ def _measured(plane: ControlPlane, folder: Path) -> Mapping[str, Metric]:
     )
     try:
         _busy(plane)
-        return _scraped(port.number)
+        # kube-scheduler adds durations to its metrics in their order, but only once a second.
+        return eventually(lambda: _scraped(port.number), lambda found: _binds(found) == 11)
     finally:
         process.kill()
         process.wait()
@@ -71,12 +72,17 @@ def _busy(plane: ControlPlane) -> None:
     high = manifest("high", cpu="5", scheduler="default-scheduler")
     high["spec"]["priorityClassName"] = "high"
     create(plane, "default", huge, gated, high)
-    deadline = time.monotonic() + 60
-    while "node-" not in plane.kubectl("get", "pod", "high", "-o", "jsonpath={.spec.nodeName}"):
-        assert time.monotonic() < deadline, "the pod of high priority found no room"
-        time.sleep(0.2)
-    # Durations of plugins are written down every second.
-    time.sleep(1.5)
+    eventually(lambda: placed(plane, "default"), lambda found: "default/high" in found, within=60)
+
+
+def _binds(families: Mapping[str, Metric]) -> float:
+    """Return the number of binds in the durations of extension points."""
+    family = families.get("scheduler_framework_extension_point_duration_seconds")
+    return sum(
+        sample.value
+        for sample in (family.samples if family is not None else ())
+        if sample.name.endswith("_count") and sample.labels["extension_point"] == "Bind"
+    )
 
 
 def _scraped(port: int) -> Mapping[str, Metric]:

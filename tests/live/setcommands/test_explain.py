@@ -1,8 +1,8 @@
-"""`longshore explain` about pods of sets, whoever schedules them."""
+"""`longshore explain` about pods of sets, with any scheduler."""
 
 from pathlib import Path
 
-from tests.live.setcommands.stage import Stage, as_json, trigger
+from tests.live.setcommands.commands import Stage, as_json, trigger
 
 from longshore.api.pod_set import plan_name
 

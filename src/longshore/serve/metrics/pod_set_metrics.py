@@ -5,22 +5,22 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import Metric
 
-from longshore.podset.plans import PlanController
-from longshore.podset.triggers import TriggerController
+from longshore.podset.controller import PodSetController
+from longshore.podset.trigger_controller import TriggerController
 from longshore.serve.metrics.engine_observer import Metrics
 from longshore.serve.metrics.families import Labels, counter, gauge, histogram, one_label
 
 
 def podsets(metrics: Metrics) -> Iterator[Metric]:
     controllers = metrics.engine.controllers
-    if planning := [each for each in controllers if isinstance(each, PlanController)]:
+    if planning := [each for each in controllers if isinstance(each, PodSetController)]:
         yield from _sets(planning)
         yield from _plans(metrics, planning)
     if firing := [each for each in controllers if isinstance(each, TriggerController)]:
         yield from _triggers(firing)
 
 
-def _sets(planning: Sequence[PlanController]) -> Iterator[Metric]:
+def _sets(planning: Sequence[PodSetController]) -> Iterator[Metric]:
     counts = [each.counts() for each in planning]
     yield gauge(
         "longshore_podset_held_pods",
@@ -39,7 +39,7 @@ def _sets(planning: Sequence[PlanController]) -> Iterator[Metric]:
     )
 
 
-def _plans(metrics: Metrics, planning: Sequence[PlanController]) -> Iterator[Metric]:
+def _plans(metrics: Metrics, planning: Sequence[PodSetController]) -> Iterator[Metric]:
     yield counter(
         "longshore_podset_plans",
         "Plans by outcome: complete, partial if some pods have no node, none if no pod has one.",

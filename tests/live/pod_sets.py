@@ -1,4 +1,4 @@
-"""Pod sets on the real control plane: a namespace with nodes of its own, watched.
+"""Pod sets on the real control plane, in a namespace that is watched and has its own nodes.
 
 Nodes carry the label `pool`, and pods ask for it, so that tests share the cluster and one scheduler without
 sharing room.
@@ -6,6 +6,7 @@ sharing room.
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -28,6 +29,8 @@ from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGG
 __all__ = ["PLANNING", "SCHEDULE", "install_kinds"]
 
 SET = "batch"
+# Pods that only show how far the scheduler has come.
+_MARKER = "marker-"
 _GROUP = "planner.ciena.io/v1alpha1"
 _RESOURCES: dict[str, Resource[Any]] = {
     "Pod": PODS,
@@ -96,7 +99,7 @@ def planner_service(name: str, label: str, value: str = "enabled") -> Manifest:
 
 @dataclass
 class World:
-    """One namespace as it is now, and all that happened in it since the watch began."""
+    """The present state of one namespace, and all changes since the watch began."""
 
     plane: ControlPlane
     client: Client
@@ -109,21 +112,26 @@ class World:
 
     def __post_init__(self) -> None:
         self._changed = asyncio.Event()
+        self._bound_markers: set[str] = set()
 
     def hear(self, change: Change[Any]) -> None:
+        thing = change.object
+        self._changed.set()
+        if isinstance(thing, Pod) and thing.metadata.name.startswith(_MARKER):
+            if thing.spec.node_name:
+                self._bound_markers.add(thing.metadata.name)
+            return
         self.history.append((time.monotonic(), change))
         stores: dict[type, dict[str, Any]] = {
             Pod: self.pods,
             ScheduleTrigger: self.triggers,
             SchedulePlan: self.plans,
         }
-        thing = change.object
         store = stores[type(thing)]
         if change.new is None:
             store.pop(thing.metadata.name, None)
         else:
             store[thing.metadata.name] = change.new
-        self._changed.set()
 
     # What is there.
 
@@ -142,10 +150,10 @@ class World:
         return self.triggers[name].spec.state
 
     def condition(self, pod: str) -> tuple[str, str]:
-        """Reason and message of why it has no node."""
-        conditions = self.pods[pod].status.conditions if pod in self.pods else ()
-        found = [c for c in conditions if c.type == "PodScheduled"]
-        return (found[0].reason, found[0].message) if found else ("", "")
+        """Return the reason and the message of the PodScheduled condition, empty if the pod is bound."""
+        waits = pod in self.pods and not self.pods[pod].spec.node_name
+        found = self.pods[pod].status.condition("PodScheduled") if waits else None
+        return (found.reason, found.message) if found is not None else ("", "")
 
     def trigger_condition(self, kind: str, name: str = "go") -> tuple[str, str]:
         """Status and message."""
@@ -156,7 +164,7 @@ class World:
         return _status_and_message(kind, self.plan(podset))
 
     async def events(self, name: str) -> list[Manifest]:
-        """What people were told about the object of this name."""
+        """Return the events about the object of this name."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
         items = msgspec.json.decode(await self.client.request("GET", path))["items"]
         return [item for item in items if item["regarding"]["name"] == name]
@@ -167,7 +175,7 @@ class World:
         return next(at for at, change in self.history if happened(change))
 
     def flips(self, name: str = "go") -> list[float]:
-        """When the trigger became Schedule."""
+        """Return the times at which the trigger changed from Planning to Schedule."""
         return [
             at
             for at, change in self.history
@@ -179,7 +187,7 @@ class World:
         ]
 
     def stored_plans(self, podset: str = SET) -> list[dict[str, str]]:
-        """The entries of the plan, each time they were other ones; empty when it went."""
+        """Return the entries of the plan after each change, empty after its deletion."""
         name = plan_name(self.namespace, podset)
         found: list[dict[str, str]] = []
         for _, change in self.history:
@@ -208,7 +216,7 @@ class World:
         await self.client.request("PATCH", path, body=msgspec.json.encode(changes), content_type=merge)
 
     async def delete(self, kind: str, *names: str) -> None:
-        """With whatever grace the objects have."""
+        """Delete objects with the grace period that they specify."""
         paths = [_RESOURCES[kind].path(namespace=self.namespace, name=name) for name in names]
         await asyncio.gather(*(self.client.request("DELETE", path, body=b"{}") for path in paths))
 
@@ -223,8 +231,8 @@ class World:
 
     # Waiting.
 
-    async def until(self, check: Callable[[], bool], *, within: float = 10.0) -> None:
-        """Until it is so, as the watch tells."""
+    async def until(self, check: Callable[[], bool], *, within: float = 20.0) -> None:
+        """Wait until the check is true after a change, and show the present state on timeout."""
         try:
             async with asyncio.timeout(within):
                 while not check():
@@ -234,7 +242,7 @@ class World:
             raise AssertionError(f"not so after {within:g} s: {self}") from None
 
     async def stays(self, check: Callable[[], bool], seconds: float) -> None:
-        """It is so for as long as this, after every change."""
+        """Check after every change for this long, and until the scheduler knows all that was so far."""
         assert check(), str(self)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -242,8 +250,29 @@ class World:
                     self._changed.clear()
                     await self._changed.wait()
                     assert check(), str(self)
+        await self.until_the_scheduler_knows_all()
+        assert check(), str(self)
 
-    async def until_placed(self, count: int, *, within: float = 10.0) -> None:
+    async def until_the_scheduler_knows_all(self) -> None:
+        """Wait until it has decided about the pods and the nodes as they are now.
+
+        It binds a marker, a pod that only fits a node whose label is the last change of all. A watch tells of
+        changes in their order, and pods of equal priority are tried in the order in which they came. The
+        history here leaves markers out.
+        """
+        name = f"{_MARKER}{secrets.token_hex(4)}"
+        await self.label("Node", self.nodes[-1], name, "here")
+        marker = manifest(name, cpu="0")
+        marker["spec"] |= {
+            "nodeSelector": {name: "here"},
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        await self.create(marker)
+        await self.until(lambda: name in self._bound_markers, within=20)
+        await self.delete("Pod", name)
+
+    async def until_placed(self, count: int, *, within: float = 20.0) -> None:
         await self.until(lambda: len(self.placed) == count, within=within)
 
     async def until_held(self, count: int) -> None:
@@ -251,7 +280,7 @@ class World:
             lambda: sum(self.condition(name)[0] == "WaitingForTrigger" for name in self.pods) == count
         )
 
-    async def until_plan_tells_the_truth(self, *, podset: str = SET, within: float = 10.0) -> None:
+    async def until_plan_tells_the_truth(self, *, podset: str = SET, within: float = 20.0) -> None:
         await self.until(lambda: self.entries(podset) == self.placed, within=within)
 
     def __str__(self) -> str:
@@ -293,7 +322,7 @@ async def world(
 
 
 async def add_nodes(here: World, count: int, *, cpu: str = "4", memory: str = "8Gi") -> list[str]:
-    """More of them."""
+    """Add nodes that only the pods of this namespace use."""
     made = await asyncio.to_thread(
         here.plane.add_nodes,
         count,
