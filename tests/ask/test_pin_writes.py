@@ -230,7 +230,7 @@ def test_a_node_that_does_not_exist(commands: Commands, nodes: list[str]) -> Non
     ("arguments", "words"),
     [
         (("pin", "../pods", "n1"), "'..' cannot be the name of a namespace"),
-        (("pin", "Web_0", "n1"), "'Web_0' cannot be the name of a pod"),
+        (("pin", "Web_0", "n1"), "'Web_0' is not a valid pod name"),
         (("pin", "--record", ".."), "StatefulSet .. does not exist in namespace default"),
         (("pin", "--record", "web", "-n", "../x"), "'../x' cannot be the name of a namespace"),
         (("unpin", "../x"), "'..' cannot be the name of a namespace"),
@@ -291,7 +291,7 @@ def test_a_pod_outside_the_stateful_set_is_not_pinned(commands: Commands, nodes:
 def test_a_stateful_set_that_runs_nowhere(commands: Commands) -> None:
     stateful_set(commands.plane, commands.namespace, {}, replicas=1)
     error = the_error(commands.pin("--record", "db"))
-    assert f"no pod of StatefulSet {commands.namespace}/db runs anywhere" in error
+    assert f"no pod of StatefulSet {commands.namespace}/db runs on a node" in error
 
 
 def test_a_stateful_set_that_does_not_exist(commands: Commands) -> None:

@@ -62,7 +62,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
                 stranger=plane.service_account("stranger"),
             )
             # The manifest gives the scheduler the rights to ask about others.
-            assert "cannot tell who asks" not in log.read_text()
+            assert "cannot authorize a request" not in log.read_text()
         finally:
             process.kill()
             process.wait()
@@ -159,12 +159,12 @@ def test_who_may_not_get_the_pod_is_refused_by_the_api_server(stage: Stage) -> N
 
 def test_a_certificate_is_nothing_to_show_to_the_scheduler(stage: Stage) -> None:
     line = the_one_line(explain(stage.plane.kubeconfig, "web", "--scheduler", stage.url))
-    assert "the kubeconfig has no token to show to the scheduler" in line
+    assert "the kubeconfig has no token for the scheduler" in line
 
 
 def test_a_token_is_not_sent_in_the_clear(stage: Stage) -> None:
     line = the_one_line(explain(stage.reader, "web", "--scheduler", "http://scheduler.example:10259"))
-    assert "would carry your token in the clear" in line
+    assert "would send your token without encryption" in line
 
 
 def test_an_unknown_pod_is_one_line(stage: Stage) -> None:
