@@ -196,7 +196,7 @@ def test_a_pod_that_runs_elsewhere_on_a_node_that_is_cordoned(commands: Commands
     finally:
         commands.plane.kubectl("uncordon", nodes[1])
     moves, cordoned = done.stderr.splitlines()
-    assert moves.endswith(f": kubectl --kubeconfig {config} delete pod db-0 -n {commands.namespace}")
+    assert moves.endswith(f", run kubectl --kubeconfig {config} delete pod db-0 -n {commands.namespace}")
     assert f"node {nodes[1]} is cordoned" in cordoned
     assert commands.pins() == {(nodes[1], commands.key("db-0", "static")): ""}
 
