@@ -118,7 +118,7 @@ def test_the_older_label_counts_with_one_warning(
     create(control_plane, namespace, pinned("older"))
     eventually(lambda: node_of(control_plane, namespace, "older"), lambda found: found == nodes[2])
     [warning] = [line for line in static.lines if older in line]
-    assert f"WARNING - Label {older} of node {nodes[2]} names no namespace: use " in warning
+    assert f"WARNING - Label {older} of node {nodes[2]} does not name a namespace: use " in warning
     assert f"rf.scheduler.{NAME}.NAMESPACE/older" in warning
 
 
