@@ -21,7 +21,7 @@ def cluster(
     """
     with ControlPlane.start(nodes=0, scheduler=scheduler, kwok=False, controller_manager=False) as plane:
         note(f"creating {nodes} nodes on {plane.server}")
-        names = _add_nodes(plane, nodes, zones) if zones else dict.fromkeys(plane.add_nodes(nodes, **NODE), "")
+        names = _add_nodes(plane, nodes, zones)
         if plane.scheduler is not None:
             plane.scheduler.kill()
         plane.create_namespace(NAMESPACE)
@@ -29,10 +29,13 @@ def cluster(
 
 
 def _add_nodes(plane: ControlPlane, count: int, zones: int) -> dict[str, str]:
-    return {
-        name: f"zone-{number}"
-        for number in range(zones)
-        for name in plane.add_nodes(
-            count // zones + (number < count % zones), **NODE, labels={ZONE: f"zone-{number}"}
+    if not zones:
+        return dict.fromkeys(
+            plane.add_nodes(count, cpu=NODE["cpu"], memory=NODE["memory"], pods=NODE["pods"]), ""
         )
-    }
+    names: dict[str, str] = {}
+    for number in range(zones):
+        zone = f"zone-{number}"
+        size = count // zones + (number < count % zones)
+        names |= dict.fromkeys(plane.add_nodes(size, **NODE, labels={ZONE: zone}), zone)
+    return names

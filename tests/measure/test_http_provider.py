@@ -127,5 +127,7 @@ def test_files_that_cannot_be_read_are_an_error_at_the_start(settings: dict[str,
 def test_an_authority_that_is_no_certificate(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("rubbish")
-    with pytest.raises(UserError, match=r"^measurements: the CA certificate .*ca\.pem contains no certificate"):
+    with pytest.raises(
+        UserError, match=r"^measurements: the CA certificate .*ca\.pem contains no certificate"
+    ):
         HttpClient(at(9, ca_file=str(file)))
