@@ -9,16 +9,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.podset.stage import member
 
 from longshore.api import Pod
-from longshore.podset.members import (
-    GATE,
+from longshore.podset.members import GATE, Facts, Member, Members
+from longshore.podset.stages import ADMITTED, IN_PERMIT, MISSING, Stage
+from longshore.podset.transitions import (
     Action,
     Do,
     Event,
-    Facts,
     FoundStored,
     Left,
-    Member,
-    Members,
     NotBound,
     PlannedAgain,
     PlanStored,
@@ -30,7 +28,6 @@ from longshore.podset.members import (
     observed,
     react,
 )
-from longshore.podset.stages import ADMITTED, IN_PERMIT, MISSING, Stage
 
 A, B = "uid-default-a", "uid-default-b"
 

@@ -27,13 +27,14 @@ from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS
 from longshore.planning import LeftOut, Objective, Plan, Problem
 from longshore.podset.arguments import NAME, planner_settings
 from longshore.podset.built_in import finish, search
-from longshore.podset.members import Facts, Members, observed
+from longshore.podset.members import Facts, Members
 from longshore.podset.plan_entries import entries_of
 from longshore.podset.planner_services import planners_of
 from longshore.podset.profile import podset_profile, without_planner
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.stages import Stage
 from longshore.podset.texts import other_gates, why_gated, why_held
+from longshore.podset.transitions import observed
 
 
 class Wanted(msgspec.Struct, frozen=True, rename="camel"):

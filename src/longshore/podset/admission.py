@@ -7,10 +7,11 @@ from longshore.api import Pod
 from longshore.cluster import PodInfo
 from longshore.planning.handle import PlanningHandle
 from longshore.podset.arguments import NAME
-from longshore.podset.members import Do, Event, Member, react
+from longshore.podset.members import Member
 from longshore.podset.set_state import SetState, StuckSets
 from longshore.podset.stages import Stage
 from longshore.podset.texts import BEING_PLANNED, why_held
+from longshore.podset.transitions import Do, Event, react
 
 
 class Admission:
