@@ -20,10 +20,10 @@ class Admission:
         self._stuck = stuck
 
     def apply(self, state: SetState, event: Event) -> None:
-        changed, actions = react(state.members, event, state.facts)
-        state.members.update(changed)
+        reaction = react(state.members, event, state.facts)
+        state.members.update(reaction.changed)
         wanted: dict[Do, list[Member]] = defaultdict(list)
-        for action in actions:
+        for action in reaction.actions:
             wanted[action.do].append(action.member)
         if members := wanted[Do.FREE_ROOM]:
             self.free_room(member.pod for member in members)

@@ -49,9 +49,9 @@ class Watched:
     def happens(self, *events: Event) -> "Watched":
         self.did = []
         for event in events:
-            changed, actions = react(self.members, event, self.facts)
-            self.members.update(changed)
-            self.did += [(action.do, action.member.name) for action in actions]
+            reaction = react(self.members, event, self.facts)
+            self.members.update(reaction.changed)
+            self.did += [(action.do, action.member.name) for action in reaction.actions]
         return self
 
     def stage(self, uid: str) -> Stage:
@@ -182,15 +182,15 @@ class History(RuleBasedStateMachine):
 
     def happens(self, event: Event) -> list[Action]:
         before = {each.uid: each for each in self.members}
-        changed, actions = react(self.members, event, self.facts)
+        reaction = react(self.members, event, self.facts)
         # Pure: nothing has changed but what it says.
         assert {each.uid: each for each in self.members} == before
-        self.members.update(changed)
-        for do, each in actions:
+        self.members.update(reaction.changed)
+        for do, each in reaction.actions:
             assert do is not Do.ALLOW or each.uid in self.in_permit
             if do in (Do.ALLOW, Do.REJECT):
                 self.in_permit.discard(each.uid)
-        return actions
+        return reaction.actions
 
     def recall(self, in_flight: Iterable[str] = ()) -> None:
         self.happens(Recalled(frozenset(in_flight)))
