@@ -1,4 +1,4 @@
-"""What a configuration may say to the plugin: Pallet's own arguments, and ours.
+"""The arguments of the plugin in a configuration: those of Pallet, and more.
 
 pluginConfig:
 - name: PodSetPlanner
@@ -19,9 +19,9 @@ NAME = "PodSetPlanner"
 
 
 class PodSetPlannerArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    # Pallet's: how long a planner may take.
+    # From Pallet: how long a planner may take.
     call_timeout: str = ""
-    # Pallet's too, and of no account here.
+    # From Pallet; ignored.
     debug: bool = False
     update_period: str = ""
     planner_fallback: str = "built-in"
@@ -40,9 +40,9 @@ def planner_settings(args: Mapping[str, object] | None) -> PlannerSettings:
         raise UserError(f"arguments of {NAME}: {error}") from error
     if found.planner_fallback not in ("built-in", "none"):
         raise UserError(
-            f"arguments of {NAME}: plannerFallback is built-in or none, not {found.planner_fallback!r}"
+            f"arguments of {NAME}: plannerFallback must be built-in or none, not {found.planner_fallback!r}"
         )
-    # As Pallet has it: what is no duration counts as the default.
+    # As in Pallet, a text that is not a duration means the default.
     seconds = parse_duration(found.call_timeout)
     return PlannerSettings(
         fallback="none" if found.planner_fallback == "none" else "built-in",

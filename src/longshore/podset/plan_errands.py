@@ -166,7 +166,7 @@ class PlanErrands:
     def _store(self, state: SetState, wanted: dict[str, str]) -> Generator[Ask, Outcome, bool]:
         entries = state.entries
         if not wanted and state.podset.plan is None:
-            # Stored a moment ago: the watch will report what is to be deleted.
+            # Stored a moment ago: the watch will report the object to delete.
             return False
         before = entries.version
         entries.writing = wanted
