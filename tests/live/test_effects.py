@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.live.pods import condition, create, manifest, pods
+from tests.waiting import eventually_async
 
 from longshore.api import PersistentVolumeClaim, PodCondition
 from longshore.dev import ControlPlane
@@ -54,9 +55,10 @@ class Deeds:
             self.performer.perform(Notice(effect))
         else:
             self.performer.perform(Request(1, effect))
-        async with asyncio.timeout(20):
-            while self.performer.writes_in_flight or (isinstance(effect, Run) and not self.done):
-                await asyncio.sleep(0.01)
+        await eventually_async(
+            lambda: (self.performer.writes_in_flight, self.done),
+            lambda found: not found[0] and (found[1] or not isinstance(effect, Run)),
+        )
         return self.done.pop().outcome if self.done else None
 
 
@@ -216,8 +218,10 @@ async def test_whatever_a_plugin_does_is_an_outcome(work: Any, outcome: Outcome)
 
 async def test_work_of_plugins_is_given_up_at_the_end() -> None:
     ended: list[str] = []
+    began = asyncio.Event()
 
     async def waits() -> None:
+        began.set()
         try:
             await asyncio.sleep(3600)
         finally:
@@ -226,8 +230,8 @@ async def test_work_of_plugins_is_given_up_at_the_end() -> None:
     to = Deeds(Writer(NoTransport()))
     work: Awaitable[None] = waits()
     to.performer.perform(Request(1, Run("Mine", work)))
-    await asyncio.sleep(0.01)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
+        await began.wait()
         await to.performer.finish(within=5)
     assert ended == ["tidied up"]
     # The attempt is not said to have failed: the next scheduler makes it again.
