@@ -215,7 +215,7 @@ CROWD = (worker("full"), worker("tiny", cpu="1"), pod("filler").requests(cpu="4"
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_the_trouble_is_reported(
+def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_it_is_reported(
     trouble: str,
 ) -> None:
     answer, told = TROUBLES[trouble]
