@@ -151,9 +151,8 @@ class World:
 
     def condition(self, pod: str) -> tuple[str, str]:
         """Reason and message of why it has no node."""
-        conditions = self.pods[pod].status.conditions if pod in self.pods else ()
-        found = [c for c in conditions if c.type == "PodScheduled"]
-        return (found[0].reason, found[0].message) if found else ("", "")
+        found = self.pods[pod].status.condition("PodScheduled") if pod in self.pods else None
+        return (found.reason, found.message) if found else ("", "")
 
     def trigger_condition(self, kind: str, name: str = "go") -> tuple[str, str]:
         """Status and message."""

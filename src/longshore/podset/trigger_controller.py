@@ -312,9 +312,7 @@ def _in_use(podset: PodSet, trigger: ScheduleTrigger) -> Condition:
     first, generation = podset.trigger, trigger.metadata.generation
     if first is None or first is trigger:
         return condition(IN_USE, True, "FirstByName", generation=generation)
-    message = (
-        f"ignored: the pod set has several triggers, and the first by name is used, {first.metadata.name}"
-    )
+    message = f"ignored: if a pod set has several triggers, the first by name counts, {first.metadata.name}"
     return condition(IN_USE, False, "Ignored", message, generation=generation)
 
 
