@@ -46,16 +46,19 @@ class Answer(Protocol):
         ...
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One request after the other. `since` is when the last byte of one came, or the first of the next."""
 
     def __init__(
         self,
         answer: Answer,
-        connections: set["_Connection"],
+        connections: set["Connection"],
         max_body: int,
         certificates: Certificates | None = None,
+        *,
+        early_seconds: float = _EARLY_SECONDS,
     ) -> None:
+        self._early_seconds = early_seconds
         self._answer = answer
         self._connections = connections
         self._max_body = max_body
@@ -206,7 +209,10 @@ class _Connection(asyncio.Protocol):
             self._send(self._answer(method, path, body, waited=time.monotonic() - asked), keep=keep)
 
         # Whoever asks may know of a node before we do. Nothing is read meanwhile.
-        self._postponed = again, asyncio.get_running_loop().call_later(_EARLY_SECONDS, self._answer_again)
+        self._postponed = (
+            again,
+            asyncio.get_running_loop().call_later(self._early_seconds, self._answer_again),
+        )
         self._pace()
 
     def _answer_again(self) -> None:
@@ -262,16 +268,20 @@ async def listening(
     address: str = "",
     certificates: Certificates | None = None,
     max_body: int = MAX_BODY,
+    look_seconds: float = _LOOK_SECONDS,
 ) -> AsyncIterator[int]:
-    """Serve until the block ends; gives the port, a free one if `port` is 0. Without an address: on all."""
+    """Serve until the block ends, and yield the port. Port 0 stands for a free one, no address for all.
+
+    Every `look_seconds`, connections that are idle or use old certificates are closed.
+    """
     listener = _listen(address, port)
-    connections: set[_Connection] = set()
+    connections: set[Connection] = set()
     server = await asyncio.get_running_loop().create_server(
-        lambda: _Connection(answer, connections, max_body, certificates),
+        lambda: Connection(answer, connections, max_body, certificates),
         sock=listener,
         ssl=None if certificates is None else certificates.context,
     )
-    sweeping = asyncio.create_task(_sweep(connections, certificates))
+    sweeping = asyncio.create_task(_sweep(connections, certificates, look_seconds))
     try:
         yield int(listener.getsockname()[1])
     finally:
@@ -281,9 +291,11 @@ async def listening(
             connection.close()
 
 
-async def _sweep(connections: set[_Connection], certificates: Certificates | None) -> None:
+async def _sweep(
+    connections: set[Connection], certificates: Certificates | None, look_seconds: float
+) -> None:
     while True:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(look_seconds)
         if certificates is not None:
             certificates.renew()
         now = time.monotonic()
