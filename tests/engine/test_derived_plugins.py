@@ -47,7 +47,7 @@ class Refuses:
         return Status.error("not by me")
 
 
-def test_a_subclass_of_the_binder_decides_itself_what_it_binds() -> None:
+def test_a_subclass_of_the_binder_decides_which_pods_it_binds() -> None:
     stage = Stage(LeavesLow(), Refuses())
     stage.create(room("n1"), LOW, HIGH)
     stage.run(until=0.5)

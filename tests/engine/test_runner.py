@@ -158,7 +158,7 @@ def test_until_is_answered_when_the_cluster_has_changed_as_needed() -> None:
     assert not scene.runner
 
 
-def test_until_fails_with_its_own_words_when_its_time_is_over() -> None:
+def test_until_fails_with_its_own_message_when_its_time_is_over() -> None:
     scene = Scene(Condition().until(10.0))
     assert scene.runner.deadline == 10.0
     scene.wait_until(9.9)
