@@ -31,7 +31,7 @@ from longshore.engine import (
 )
 from longshore.framework.effects import Operation, Tell
 from longshore.kube import EventRecorder, Pool, Writer, load
-from longshore.kube.pool import Answer
+from longshore.kube.pool import Response
 from longshore.live.effects import Performer
 from longshore.live.webhook_calls import WebhookCalls
 
@@ -125,9 +125,9 @@ async def test_a_pod_replaced_between_the_two_writes_of_its_eviction(
     async with Pool(load(control_plane.kubeconfig)) as pool:
 
         class PatchesCameBefore:
-            async def send(self, method: str, *arguments: Any, **more: Any) -> Answer:
+            async def send(self, method: str, *arguments: Any, **more: Any) -> Response:
                 if method == "PATCH":
-                    return Answer(200, b"{}", None)
+                    return Response(200, b"{}", None)
                 return await pool.send(method, *arguments, **more)
 
         to = Deeds(Writer(PatchesCameBefore()))
@@ -257,6 +257,6 @@ async def test_decisions_go_on_when_writes_that_nobody_waits_for_have_ended(
 class Patched:
     """An API server that takes everything."""
 
-    async def send(self, *_arguments: Any, **_more: Any) -> Answer:
+    async def send(self, *_arguments: Any, **_more: Any) -> Response:
         await asyncio.sleep(0.01)
-        return Answer(200, b"{}", None)
+        return Response(200, b"{}", None)

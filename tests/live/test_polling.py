@@ -10,7 +10,7 @@ from longshore.api.meta import ApiObject
 from longshore.engine import Engine
 from longshore.engine.events import Done
 from longshore.kube import EventRecorder, Writer
-from longshore.kube.pool import Answer
+from longshore.kube.pool import Response
 from longshore.live.effects import Performer
 from longshore.live.polling import Passes
 from longshore.live.webhook_calls import WebhookCalls
@@ -30,11 +30,11 @@ class Server:
 
     async def send(
         self, method: str, target: str, body: bytes = b"", *, content_type: str = "", timeout: float = 0.0
-    ) -> Answer:
+    ) -> Response:
         if target.endswith("/binding"):
             sent = json.loads(body)
             self.binds.append((sent["metadata"]["uid"], sent["target"]["name"]))
-        return Answer(201, b"{}", None)
+        return Response(201, b"{}", None)
 
 
 def passes(server: Server) -> Passes:

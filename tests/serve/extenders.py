@@ -16,7 +16,7 @@ import uvloop
 from longshore.api import Change, Node, Pod
 from longshore.engine import Engine
 from longshore.serve.extender.agent_choice import choose
-from longshore.serve.extender.agent_engine import Arguments, serve
+from longshore.serve.extender.agent_engine import Arguments, make_agent_engine
 from longshore.serve.extender.http_server import MAX_BODY, listening
 from longshore.serve.extender.routes import Extender, assemble
 from longshore.serve.extender.tls import Certificates
@@ -58,12 +58,12 @@ def make(
     from longshore.agents.annotations import read_load
 
     told: list[tuple[str, str]] = []
-    served = serve(
-        choose(agents, tell=lambda *problem: told.append(problem)),
+    served = make_agent_engine(
+        choose(agents, on_broken=lambda *problem: told.append(problem)),
         environ=environ or {},
         arguments=arguments,
         fine_scores=fine_scores,
-        tell=lambda *problem: told.append(problem),
+        on_broken=lambda *problem: told.append(problem),
     )
     read_load(served.engine.cluster)
     return Made(assemble(served, cached=cached, hindrance=lambda: hindrance), served.engine, told)
@@ -81,7 +81,7 @@ def on_a_port(
     *,
     certificates: Certificates | None = None,
     max_body: int = MAX_BODY,
-    look_seconds: float = 5.0,
+    sweep_seconds: float = 5.0,
 ) -> Iterator[int]:
     """Served from a thread of its own until the block ends."""
     loop = uvloop.new_event_loop()
@@ -96,7 +96,7 @@ def on_a_port(
             address=LOOPBACK,
             certificates=certificates,
             max_body=max_body,
-            look_seconds=look_seconds,
+            sweep_seconds=sweep_seconds,
         ) as port:
             taken.append(port)
             started.set()
