@@ -276,7 +276,8 @@ class Cycles:
     # The pod is bound.
 
     def _bind(self, entry: QueueEntry, pod: PodInfo, placement: Placement) -> Cycle:
-        node, state, since = placement.node, placement.attempt.state, self._now()
+        node, state = placement.node, placement.attempt.state
+        since = self._now() if entry.measured else 0.0
         answer: Outcome | Status | None = None
         self.binds_in_flight += 1
         try:
@@ -309,9 +310,9 @@ class Cycles:
                 return failure(plugin.name, "Bind", repr(error))
             if isinstance(answer, Bind):
                 outcome = yield answer
-                if isinstance(outcome, Succeeded | Gone | Conflict):
-                    return outcome
-                return Failed(f'running Bind plugin "{plugin.name}": {reason(outcome)}')
+                if isinstance(outcome, Failed):
+                    return Failed(f'running Bind plugin "{plugin.name}": {reason(outcome)}')
+                return outcome
             status = yield from awaited(plugin.name, "Bind", answer)
             if status is None:
                 return Succeeded()
