@@ -15,8 +15,8 @@ from longshore.engine import Bind, Done, Engine, Event, Evict, Failed, PatchObje
 from longshore.framework.effects import CallWebhook, Operation
 from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
 from longshore.live import Driver
-from longshore.live.effects import Performer
-from longshore.live.webhook_calls import WebhookCalls
+from longshore.kube.cluster import Performer
+from longshore.kube.webhook_calls import WebhookCalls
 
 
 @asynccontextmanager
@@ -114,7 +114,7 @@ async def test_nothing_is_decided_before_all_bound_pods_are_counted(
     own_cluster: OwnCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pending pod comes first in the list, and the inbox is emptied one event at a time."""
-    monkeypatch.setattr("longshore.live.driver._SLICE", -1.0)
+    monkeypatch.setattr("longshore.live.follower._SLICE", -1.0)
     plane = own_cluster(nodes=1, kwok=False, controller_manager=False)  # 8 cores
     bound = [manifest(f"bound-{n}", cpu="200m") for n in range(40)]
     for pod in bound:

@@ -31,8 +31,8 @@ from longshore.engine import (
 from longshore.framework.effects import Operation, Tell
 from longshore.kube import EventRecorder, Pool, Writer, load
 from longshore.kube.pool import Answer
-from longshore.live.effects import Performer
-from longshore.live.webhook_calls import WebhookCalls
+from longshore.kube.cluster import Performer
+from longshore.kube.webhook_calls import WebhookCalls
 
 REFUSED = PodCondition(
     type="PodScheduled", status="False", reason="Unschedulable", message="no", observed_generation=1
@@ -237,7 +237,7 @@ async def test_work_of_plugins_is_given_up_at_the_end() -> None:
 async def test_decisions_go_on_when_writes_that_nobody_waits_for_have_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("longshore.live.effects.MAX_IN_FLIGHT", 2)
+    monkeypatch.setattr("longshore.kube.cluster.MAX_IN_FLIGHT", 2)
     room = asyncio.Event()
     writer = Writer(Patched())
     recorder = EventRecorder(writer, controller="test")

@@ -14,7 +14,7 @@ from longshore.engine import Engine
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS
-from longshore.live.driver import Driver
+from longshore.live.follower import Driver
 from longshore.live.extender_host import ExtenderHost
 from longshore.measure.providers import ProviderFailed, Values
 from longshore.testing import node, pod

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from longshore.live.driver import Driver
+from longshore.live.follower import Driver
 from longshore.live.vitals import Vitals
 
 

@@ -9,7 +9,7 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.live.planner_calls import ClientTLS
+    from longshore.kube.planner_calls import ClientTLS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,7 +73,7 @@ def arguments_of(
 
 def tls_of(ca: str | None, certificate: str | None, key: str | None) -> "ClientTLS | None":
     from longshore.errors import UserError
-    from longshore.live.planner_calls import ClientTLS
+    from longshore.kube.planner_calls import ClientTLS
 
     options.require_both(planner_certificate=certificate, planner_key=key)
     if ca is None:

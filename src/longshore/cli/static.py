@@ -140,9 +140,9 @@ def _scheduler(
 
     from longshore.engine import Bind, Engine, Succeeded
     from longshore.engine.events import Outcome
-    from longshore.live.effects import log_write
+    from longshore.kube.cluster import log_write
     from longshore.live.static import StaticScheduler
-    from longshore.live.writes import Write
+    from longshore.kube.operations import Write
     from longshore.pin.profile import static_configuration, static_plugins
 
     log = structlog.get_logger()

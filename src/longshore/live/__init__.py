@@ -3,6 +3,6 @@
 `longshore.live.run.schedule` puts the parts together as `longshore run` does.
 """
 
-from longshore.live.driver import Driver
+from longshore.live.follower import Driver
 
 __all__ = ["Driver"]

@@ -21,9 +21,9 @@ from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS, Resource
 from longshore.kube.writer import Writer
 from longshore.live.clock import follow
-from longshore.live.custom_resources import CustomMirror
-from longshore.live.effects import Performer
-from longshore.live.webhook_calls import WebhookCalls
+from longshore.kube.custom_resources import CustomMirror
+from longshore.kube.cluster import Performer
+from longshore.kube.webhook_calls import WebhookCalls
 from longshore.measure.providers import Measuring, make_provider
 
 log = structlog.get_logger()

@@ -28,10 +28,10 @@ from longshore.kube.pool import Pool
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.resources import NODES, Resource
 from longshore.kube.writer import Writer
-from longshore.live.driver import Driver
-from longshore.live.planner_calls import PlannerCalls
+from longshore.live.follower import Driver
+from longshore.kube.planner_calls import PlannerCalls
 from longshore.live.vitals import Vitals
-from longshore.live.webhook_calls import WebhookCalls
+from longshore.kube.webhook_calls import WebhookCalls
 
 log = structlog.get_logger()
 

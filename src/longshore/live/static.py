@@ -29,12 +29,12 @@ from longshore.kube.pool import Pool
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.resources import NODES, PODS, Resource
 from longshore.kube.writer import Writer
-from longshore.live.driver import Driver
-from longshore.live.effects import Performer
-from longshore.live.polling import Passes
+from longshore.live.follower import Driver
+from longshore.kube.cluster import Performer
+from longshore.kube.polling import Passes
 from longshore.live.rights import Rights, rights_of
-from longshore.live.webhook_calls import WebhookCalls
-from longshore.live.writes import Write
+from longshore.kube.webhook_calls import WebhookCalls
+from longshore.kube.operations import Write
 
 log = structlog.get_logger()
 

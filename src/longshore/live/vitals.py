@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from longshore.kube.reflector import Reflector
-from longshore.live.driver import Driver
+from longshore.live.follower import Driver
 from longshore.live.heartbeat import Heartbeat
 
 

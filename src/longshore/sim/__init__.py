@@ -7,7 +7,7 @@ simulation.run()
 simulation.bindings    # {"default/web": "n1"}
 """
 
-from longshore.sim.cluster import SimulatedCluster
+from longshore.sim.api_server import SimulatedCluster
 from longshore.sim.schedule import Placed, schedule
 from longshore.sim.simulation import Faults, Simulation
 

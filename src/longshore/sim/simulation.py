@@ -40,7 +40,7 @@ from longshore.engine import (
 )
 from longshore.framework.effects import CallPlanner
 from longshore.sim.asynchronous import run
-from longshore.sim.cluster import SimulatedCluster
+from longshore.sim.api_server import SimulatedCluster
 from longshore.sim.pod_runs import as_watched
 
 _replace = msgspec.structs.replace

@@ -18,9 +18,9 @@ from longshore.framework.effects import (
 )
 from longshore.kube.recorder import EventRecorder, Happening
 from longshore.kube.writer import Writer
-from longshore.live.planner_calls import PlannerCalls, PlannerFailed
-from longshore.live.webhook_calls import WebhookCalls
-from longshore.live.writes import Write, read, write
+from longshore.kube.planner_calls import PlannerCalls, PlannerFailed
+from longshore.kube.webhook_calls import WebhookCalls
+from longshore.kube.operations import Write, read, write
 
 log = structlog.get_logger()
 

@@ -13,7 +13,7 @@ from longshore.api import Change
 from longshore.api.meta import ApiObject, kind_of
 from longshore.engine import Engine
 from longshore.engine.events import Done
-from longshore.live.effects import Performer
+from longshore.kube.cluster import Performer
 
 _CYCLES_AT_ONCE = 8
 

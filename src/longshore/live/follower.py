@@ -24,11 +24,11 @@ from longshore.kube.reflector import Reflector
 from longshore.kube.resources import ANNOTATED_PODS, NODES, PODS, Resource
 from longshore.kube.writer import Writer
 from longshore.live.clock import follow
-from longshore.live.custom_resources import CustomMirror
-from longshore.live.effects import Performer
-from longshore.live.planner_calls import PlannerCalls
-from longshore.live.webhook_calls import WebhookCalls
-from longshore.live.writes import Write
+from longshore.kube.custom_resources import CustomMirror
+from longshore.kube.cluster import Performer
+from longshore.kube.planner_calls import PlannerCalls
+from longshore.kube.webhook_calls import WebhookCalls
+from longshore.kube.operations import Write
 from longshore.measure.providers import Measuring, make_provider
 
 log = structlog.get_logger()

@@ -17,7 +17,7 @@ from tests.live.planners import Context, Planner, answering, listener, refusing
 from tests.podset.test_planner_wire import PLAN, PLAN_BYTES, REQUEST, REQUEST_BYTES
 from tests.serve import http2
 
-from longshore.live.planner_calls import PlannerCalls, PlannerFailed
+from longshore.kube.planner_calls import PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
 
 TOO_LONG = 17 * 2**20
@@ -238,7 +238,7 @@ def test_core_of_grpc_writes_nothing_of_its_own(tmp_path: Path) -> None:
         from pathlib import Path
         from longshore.api.plan_request import PlanRequest
         from longshore.dev.certificates import Authority
-        from longshore.live.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
+        from longshore.kube.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
 
         async def main():
             async def talk(reader, writer):
