@@ -96,7 +96,10 @@ def test_an_effect_that_comes_to_nothing_is_told_to_the_generator() -> None:
     stage = stage_with(Patches())
     stage.create(A)
     stage.run(until=0.5)
-    assert stage.message("a") == 'running PreBind plugin "Prepares": the volume: "disk" not found'
+    assert (
+        stage.message("a")
+        == 'running PreBind plugin "Prepares": the volume: persistentvolumes "disk" not found'
+    )
 
 
 def test_a_generator_may_wait_for_the_cluster_to_change() -> None:

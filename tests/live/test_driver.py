@@ -14,9 +14,9 @@ from longshore.dev.fixtures import OwnCluster
 from longshore.engine import Bind, Done, Engine, Event, Evict, Failed, PatchObject, Request
 from longshore.framework.effects import CallWebhook, Operation
 from longshore.kube import Client, Connection, EventRecorder, Pool, Writer, load
-from longshore.live import Driver
 from longshore.kube.cluster import Performer
 from longshore.kube.webhook_calls import WebhookCalls
+from longshore.live import Driver
 
 
 @asynccontextmanager

@@ -30,8 +30,8 @@ from longshore.engine import (
 )
 from longshore.framework.effects import Operation, Tell
 from longshore.kube import EventRecorder, Pool, Writer, load
-from longshore.kube.pool import Answer
 from longshore.kube.cluster import Performer
+from longshore.kube.pool import Answer
 from longshore.kube.webhook_calls import WebhookCalls
 
 REFUSED = PodCondition(

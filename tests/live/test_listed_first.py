@@ -14,8 +14,8 @@ from longshore.engine import Engine
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS
-from longshore.live.follower import Driver
 from longshore.live.extender_host import ExtenderHost
+from longshore.live.follower import Driver
 from longshore.measure.providers import ProviderFailed, Values
 from longshore.testing import node, pod
 

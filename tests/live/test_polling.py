@@ -10,9 +10,9 @@ from longshore.api.meta import ApiObject
 from longshore.engine import Engine
 from longshore.engine.events import Done
 from longshore.kube import EventRecorder, Writer
-from longshore.kube.pool import Answer
 from longshore.kube.cluster import Performer
 from longshore.kube.polling import Passes
+from longshore.kube.pool import Answer
 from longshore.kube.webhook_calls import WebhookCalls
 from longshore.pin.labels import pin_key
 from longshore.pin.profile import StaticOptions, static_configuration, static_plugins

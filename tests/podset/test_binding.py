@@ -91,7 +91,7 @@ def test_a_pod_bound_by_someone_else_is_where_that_one_has_put_it() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), bind_latency=1.0)
     (bind,) = sets.asked_for(Bind)
     elsewhere = "n3" if bind.node != "n3" else "n2"
-    sets.cluster.perform(Bind.of(sets.pod("a"), elsewhere))
+    sets.cluster.server.perform(Bind.of(sets.pod("a"), elsewhere))
     sets.after(0.5)
     sets.add(sets.pod("a"))
     sets.after(10.0)

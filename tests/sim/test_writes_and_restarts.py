@@ -9,7 +9,8 @@ from longshore.api import Change, PersistentVolume
 from longshore.engine import Conflict, CreateObject, Engine, Failed, Gone, Outcome, PatchObject, Succeeded
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import Ask
-from longshore.sim import Faults, SimulatedCluster, Simulation
+from longshore.sim import Faults, Simulation
+from longshore.sim.api_server import SimulatedApiServer
 from longshore.testing import node, pod, pv
 
 DISK = CreateObject(PersistentVolume, "", "disk", {"metadata": {"labels": {"a": "1"}}})
@@ -109,7 +110,7 @@ def test_who_takes_over_may_hear_it_in_any_order() -> None:
 
 
 def test_generations_count_changes_of_the_spec() -> None:
-    cluster = SimulatedCluster()
+    cluster = SimulatedApiServer()
     first = cluster.put(pv("disk")).object
     second = cluster.put(pv("disk").labels(a="1")).object
     third = cluster.put(pv("disk").claimed_by("claim")).object
@@ -117,7 +118,7 @@ def test_generations_count_changes_of_the_spec() -> None:
 
 
 def test_a_patch_that_is_meant_for_another_object_of_the_name_does_not_land() -> None:
-    cluster = SimulatedCluster()
+    cluster = SimulatedApiServer()
     cluster.put(pv("disk").uid("second"))
     patch = {"metadata": {"uid": "first", "labels": {"a": "1"}}}
     outcome, changes = cluster.perform(PatchObject(PersistentVolume, "", "disk", patch))

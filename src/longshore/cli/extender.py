@@ -144,12 +144,15 @@ async def _run(
     from longshore.errors import UserError
     from longshore.kube.backoff import sleep_unless
     from longshore.kube.client import Client
+    from longshore.kube.cluster import KubeCluster
     from longshore.kube.config import load
+    from longshore.kube.operations import Operations
     from longshore.kube.pool import Pool
     from longshore.kube.recorder import EventRecorder
     from longshore.kube.writer import Writer
     from longshore.live.extender_host import ExtenderHost
     from longshore.live.run import greet
+    from longshore.measure.providers import make_provider
     from longshore.serve.extender.http_server import listening
     from longshore.serve.extender.routes import assemble
 
@@ -187,12 +190,12 @@ async def _run(
         def measured(measurements: Measurements) -> None:
             extender.measured(measurements.values)
 
+        recorder = EventRecorder(writer, controller="longshore-extender")
         host = ExtenderHost(
             served.engine,
-            client,
-            writer,
-            EventRecorder(writer, controller="longshore-extender"),
+            KubeCluster(client, Operations(writer), recorder),
             measurements=settings,
+            provider=make_provider(settings, client),
             on_measured=measured,
         )
         async with listening(extender.answer, port=port, address=address, certificates=certificates) as taken:

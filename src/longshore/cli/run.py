@@ -91,8 +91,8 @@ def command(
     from longshore.engine import Engine
     from longshore.errors import UserError
     from longshore.kube.config import Connection, load
-    from longshore.live import clock
     from longshore.kube.planner_calls import PlannerCalls
+    from longshore.live import clock
     from longshore.live.run import schedule
     from longshore.live.time_limit import TimeLimit
     from longshore.live.vitals import Vitals

@@ -1,204 +1,217 @@
-"""Performs what the engine asks for, and tells how it ended."""
+"""The real cluster: watches become mirrors of its resources, effects become requests to its API server."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import structlog
 
-from longshore.engine import Bind, Instruction, RecordEvent, Request, Run
-from longshore.engine.events import Answered, Done, Failed, Outcome, Succeeded
-from longshore.errors import UserError
-from longshore.framework.effects import (
-    CallPlanner,
-    CallWebhook,
-    Effect,
-    GetObject,
-)
-from longshore.kube.recorder import EventRecorder, Happening
-from longshore.kube.writer import Writer
-from longshore.kube.planner_calls import PlannerCalls, PlannerFailed
-from longshore.kube.webhook_calls import WebhookCalls
-from longshore.kube.operations import Write, read, write
+from longshore.api import Change, Pod
+from longshore.api.meta import ApiObject
+from longshore.framework.effects import CallPlanner, Effect, Operation, Outcome, RecordEvent, Run, Tell
+from longshore.framework.seam import Cancel, ignore
+from longshore.kube.client import Client
+from longshore.kube.custom_resources import CustomMirror
+from longshore.kube.kinds import KINDS
+from longshore.kube.operations import Operations
+from longshore.kube.recorder import EventRecorder
+from longshore.kube.reflector import Reflector
+from longshore.kube.resources import ANNOTATED_PODS
 
 log = structlog.get_logger()
 
-# Decisions wait when this many writes are under way: the API server is the slower of the two.
-MAX_IN_FLIGHT = 256
-# They wait as well when an event has waited for so many seconds: people should not have to.
-MAX_EVENT_DELAY = 5.0
-# And when plugins have this much on their hands.
-MAX_RUNNING = 4096
-# What an `async def` plugin may take: as long as kube-scheduler waits for volumes by default.
-_RUN_SECONDS = 600.0
-_NOT_LEADING = Failed("this scheduler no longer holds the lease")
+# Decisions wait while this many requests are under way: the API server is slower than the scheduler.
+MOST_REQUESTS = 256
+# They also wait while an event has waited for this many seconds: people should not have to.
+MOST_EVENT_DELAY = 5.0
+# And while this much work of plugins and planners is under way.
+MOST_RUNS = 4096
 
 
-class Performer:
-    """Turns requests into deeds; one that the engine waits for is answered by exactly one `Done`."""
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A watched resource as it is now."""
+
+    name: str
+    is_synced: bool
+    size: int
+    lists: int
+
+
+class KubeCluster:
+    """`Cluster` on an API server. Without `operations` it can only be watched: effects are ignored.
+
+    `unable`: reports that we lack the right to make; they are dropped. `on_room` is called when `has_room`
+    becomes true again.
+    """
 
     def __init__(
         self,
-        writer: Writer,
-        recorder: EventRecorder,
-        webhooks: WebhookCalls,
+        client: Client,
+        operations: Operations | None = None,
+        recorder: EventRecorder | None = None,
         *,
-        on_done: Callable[[Done], None],
-        on_room: Callable[[], None] = lambda: None,
-        on_write: Callable[[Write, Outcome], None] | None = None,
-        may_write: Callable[[], bool] = lambda: True,
         unable: Collection[type[Effect]] = (),
-        planners: PlannerCalls | None = None,
+        most_requests: int = MOST_REQUESTS,
     ) -> None:
-        self.bound = 0
-        self._writer = writer
+        self.on_room: Callable[[], None] = ignore
+        self._client = client
+        self._operations = operations
         self._recorder = recorder
-        self._webhooks = webhooks
-        self._planners = planners or PlannerCalls()
-        self._on_done = on_done
-        # Called when there is room again after there was none.
-        self._on_room = on_room
-        # Told of every write that has ended; the log if there is nobody else.
-        self._on_write = on_write or log_write
-        self._may_write = may_write
-        # What we lack the right to do, and can do without.
         self._unable = tuple(unable)
-        self._writes: set[asyncio.Task[None]] = set()
+        self._most_requests = most_requests
+        self._requests: set[asyncio.Task[None]] = set()
         self._runs: set[asyncio.Task[None]] = set()
-        # How many effects are under way that the engine waits for.
-        self.answers_due = 0
+        self._mirrors: dict[asyncio.Task[None], Reflector[Any] | CustomMirror] = {}
+        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._closed = False
+
+    @property
+    def may_write(self) -> bool:
+        """Whether this process holds the lease, if it needs one. Asked again before each operation."""
+        return self._operations is not None and self._operations.may_write()
 
     @property
     def has_room(self) -> bool:
+        """Whether more operations may begin; if not, decisions wait."""
         return (
-            len(self._writes) < MAX_IN_FLIGHT
-            and len(self._runs) < MAX_RUNNING
-            and self._recorder.delay < MAX_EVENT_DELAY
+            len(self._requests) < self._most_requests
+            and len(self._runs) < MOST_RUNS
+            and (self._recorder is None or self._recorder.delay < MOST_EVENT_DELAY)
         )
 
     @property
-    def writes_in_flight(self) -> int:
-        return len(self._writes)
+    def requests_in_flight(self) -> int:
+        """Operations and reports under way, without the work of plugins and planners."""
+        return len(self._requests)
 
     @property
-    def is_writing(self) -> bool:
-        return bool(self._writes)
+    def mirrors(self) -> Iterator[Mirror]:
+        """The state of every watched resource that exists, for any thread."""
+        for mirror in list(self._mirrors.values()):
+            if not (isinstance(mirror, CustomMirror) and mirror.absent):
+                reflector = _reflector(mirror)
+                yield Mirror(
+                    str(reflector.resource), reflector.settled, len(reflector.store), reflector.lists
+                )
 
-    def perform(self, request: Instruction) -> None:
-        """Begin, and return at once."""
-        effect = request.effect
-        if isinstance(effect, self._unable):
+    @property
+    def unlisted(self) -> list[str]:
+        """The watched resources that are not completely known yet."""
+        return [str(_reflector(mirror).resource) for mirror in self._mirrors.values() if not mirror.settled]
+
+    def watch(
+        self,
+        kinds: Collection[type[ApiObject]],
+        on_change: Callable[[Change[Any]], None],
+        on_synced: Callable[[], None] = ignore,
+    ) -> Cancel:
+        if self._closed:
+            return ignore
+        mirrors: list[Reflector[Any] | CustomMirror] = []
+        waiting = True
+
+        def synced() -> None:
+            nonlocal waiting
+            if waiting and all(mirror.settled for mirror in mirrors):
+                waiting = False
+                on_synced()
+
+        mirrors += [self._mirror(kind, on_change, synced) for kind in kinds]
+        tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
+        self._mirrors.update(zip(tasks, mirrors, strict=True))
+        for task in tasks:
+            task.add_done_callback(self._watch_ended)
+        if not mirrors:
+            asyncio.get_running_loop().call_soon(synced)
+        return partial(_cancel_all, tasks)
+
+    def perform(self, operation: Operation, on_outcome: Callable[[Outcome], None]) -> Cancel:
+        return self._begin(operation, on_outcome)
+
+    def report(self, tell: Tell) -> None:
+        if isinstance(tell, self._unable):
             return
-        if isinstance(effect, RecordEvent):
-            self._recorder.record(_happening(effect))
-        elif isinstance(effect, Run):
-            self._begin(self._runs, request, self._run(effect))
-        elif isinstance(effect, CallWebhook):
-            self._begin(self._writes, request, self._call(effect))
-        elif isinstance(effect, CallPlanner):
-            self._begin(self._runs, request, self._ask(effect))
-        elif isinstance(effect, GetObject):
-            self._begin(self._runs, request, read(self._writer, effect))
-        else:
-            self._begin(self._writes, request, self._write(effect))
+        if not isinstance(tell, RecordEvent):
+            self._begin(tell, None)
+        elif self._recorder is not None and not self._closed:
+            self._recorder.record(tell)
 
-    async def finish(self, *, within: float) -> None:
-        """Let the writes under way end, then the events about them; what plugins do is given up."""
-        for task in self._runs:
-            task.cancel()
-        await asyncio.gather(*self._runs, return_exceptions=True)
+    def close(self) -> None:
+        self._closed = True
+        _cancel_all([*self._mirrors, *self._requests, *self._runs])
+
+    async def broken(self) -> None:
+        """Wait until a watch breaks through a fault of ours, and raise what broke it."""
+        await self._broken
+
+    async def drain(self, *, within: float) -> None:
+        """Let requests under way end, then the events about them; cancel the work of plugins and planners."""
+        _cancel_all(self._runs)
+        ending = [*self._runs, *(watch for watch in self._mirrors if watch.cancelling())]
+        await asyncio.gather(*ending, return_exceptions=True)
         try:
             async with asyncio.timeout(within):
-                await asyncio.gather(*self._writes)
-                await self._recorder.flush()
+                await asyncio.gather(*self._requests, return_exceptions=True)
+                if self._recorder is not None:
+                    await self._recorder.flush()
         except TimeoutError:
-            log.warning("stopped with writes under way", writes=len(self._writes))
+            log.warning("stopped with writes under way", writes=len(self._requests))
 
-    def _begin(
-        self, tasks: set[asyncio.Task[None]], request: Instruction, deed: Coroutine[Any, Any, Outcome]
-    ) -> None:
-        if isinstance(request, Request):
-            self.answers_due += 1
-        task = asyncio.create_task(self._answer(request, deed))
+    @property
+    def bound(self) -> int:
+        """How many pods were bound."""
+        return 0 if self._operations is None else self._operations.bound
+
+    def _mirror(
+        self,
+        kind: type[ApiObject],
+        on_change: Callable[[Change[Any]], None],
+        on_synced: Callable[[], None],
+    ) -> Reflector[Any] | CustomMirror:
+        known = KINDS[kind]
+        resource = known.resource
+        if kind is Pod and self._operations is not None and self._operations.webhooks:
+            resource = ANNOTATED_PODS
+        reflector = Reflector(
+            self._client, resource, on_change, on_synced=on_synced, field_selector=known.field_selector
+        )
+        return CustomMirror(self._client, reflector) if known.optional else reflector
+
+    def _watch_ended(self, task: asyncio.Task[None]) -> None:
+        del self._mirrors[task]
+        if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
+            self._broken.set_exception(error)
+
+    def _begin(self, effect: Effect, on_outcome: Callable[[Outcome], None] | None) -> Cancel:
+        if self._closed or self._operations is None:
+            return ignore
+        tasks = self._runs if isinstance(effect, Run | CallPlanner) else self._requests
+        task = asyncio.create_task(self._answer(self._operations, effect, on_outcome))
         tasks.add(task)
         task.add_done_callback(partial(self._ended, tasks))
+        return task.cancel
+
+    async def _answer(
+        self, operations: Operations, effect: Effect, on_outcome: Callable[[Outcome], None] | None
+    ) -> None:
+        outcome = await operations.perform(effect)
+        if on_outcome is not None:
+            on_outcome(outcome)
 
     def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
         had_room = self.has_room
         tasks.discard(task)
         if not had_room and self.has_room:
-            self._on_room()
-
-    async def _answer(self, request: Instruction, deed: Coroutine[Any, Any, Outcome]) -> None:
-        effect = request.effect
-        try:
-            outcome = await deed
-        except Exception as error:
-            # A fault of ours. The engine waits for an answer, and one pod must not stop the others.
-            log.exception("an effect broke", effect=type(effect).__name__)
-            outcome = Failed(f"internal error: {error!r}")
-        if isinstance(request, Request):
-            self.answers_due -= 1
-            self._on_done(Done(request.id, outcome))
-
-    async def _run(self, effect: Run) -> Outcome:
-        try:
-            async with asyncio.timeout(_RUN_SECONDS):
-                return Answered(await effect.awaitable)
-        except TimeoutError as error:
-            return Failed(str(error) or f"not done within {_RUN_SECONDS:g} s")
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return Failed("the plugin cancelled its own work")
-        except (Exception, SystemExit) as error:  # whatever a plugin does, only this attempt fails
-            return Failed(repr(error))
-
-    async def _call(self, effect: CallWebhook) -> Outcome:
-        return await self._webhooks.call(effect) if self._may_write() else _NOT_LEADING
-
-    async def _ask(self, effect: CallPlanner) -> Outcome:
-        if not self._may_write():
-            return _NOT_LEADING
-        try:
-            return Answered(await self._planners.call(effect.address, effect.request, timeout=effect.seconds))
-        except (PlannerFailed, UserError) as error:
-            log.warning("no plan came", reason=str(error))
-            return Failed(str(error))
-
-    async def _write(self, effect: Write) -> Outcome:
-        if not self._may_write():
-            return _NOT_LEADING
-        outcome = await write(self._writer, effect)
-        if isinstance(effect, Bind) and isinstance(outcome, Succeeded):
-            self.bound += 1
-        self._on_write(effect, outcome)
-        return outcome
+            self.on_room()
 
 
-def log_write(effect: Write, outcome: Outcome) -> None:
-    name = f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
-    if isinstance(effect, Bind):
-        if isinstance(outcome, Succeeded):
-            log.debug("pod bound", pod=name, node=effect.node)
-            return
-        kind, reason = type(outcome).__name__.lower(), outcome.message
-        log.warning("pod not bound", pod=name, node=effect.node, outcome=kind, reason=reason)
-    elif isinstance(outcome, Failed):
-        log.warning("write failed", effect=type(effect).__name__, object=name, reason=outcome.message)
+def _reflector(mirror: Reflector[Any] | CustomMirror) -> Reflector[Any]:
+    return mirror.reflector if isinstance(mirror, CustomMirror) else mirror
 
 
-def _happening(event: RecordEvent) -> Happening:
-    return Happening(
-        api_version=event.api_version,
-        kind=event.kind,
-        namespace=event.namespace,
-        name=event.name,
-        uid=event.uid,
-        type=event.type,
-        reason=event.reason,
-        action=event.action,
-        note=event.note,
-    )
+def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()

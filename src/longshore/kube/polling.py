@@ -1,68 +1,91 @@
-"""Passes over the cluster as it is at a moment, for those who cannot or do not want to watch it.
-
-What can be decided is decided, bound and told, and each pod is tried once. What waits for the cluster to
-change is left for the next pass, which tells the engine what is different.
-"""
+"""A real cluster that is listed now and then, for processes that cannot or do not want to watch it."""
 
 import asyncio
-import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any
 
 from longshore.api import Change
 from longshore.api.meta import ApiObject, kind_of
-from longshore.engine import Engine
-from longshore.engine.events import Done
-from longshore.kube.cluster import Performer
+from longshore.errors import UserError
+from longshore.framework.seam import Cancel, ignore
+from longshore.kube.client import Client
+from longshore.kube.cluster import KubeCluster
+from longshore.kube.codec import Undecodable
+from longshore.kube.errors import ApiError, ConnectionFailed
+from longshore.kube.kinds import KINDS
+from longshore.kube.listing import list_all
 
-_CYCLES_AT_ONCE = 8
+
+class PolledCluster(KubeCluster):
+    """Its watches report the differences between one `poll` and the next."""
+
+    _watches: "tuple[_Watch, ...]" = ()
+
+    def watch(
+        self,
+        kinds: Collection[type[ApiObject]],
+        on_change: Callable[[Change[Any]], None],
+        on_synced: Callable[[], None] = ignore,
+    ) -> Cancel:
+        watch = _Watch(frozenset(kinds), on_change, on_synced)
+        self._watches = (*self._watches, watch)
+        return partial(self._unwatch, watch)
+
+    def close(self) -> None:
+        super().close()
+        self._watches = ()
+
+    async def poll(self) -> None:
+        """List all watched kinds, and report the differences. Raises UserError."""
+        kinds = {kind for watch in self._watches for kind in watch.kinds}
+        try:
+            listings = await asyncio.gather(*(_list(self._client, kind) for kind in kinds))
+        except (ApiError, ConnectionFailed, Undecodable) as error:
+            raise UserError(f"cannot list the cluster's objects: {error}") from error
+        self.compare(item for items in listings for item in items)
+
+    def compare(self, objects: Iterable[ApiObject]) -> None:
+        """Report how the cluster, which consists of these objects now, differs from before."""
+        found = {(kind_of(item), item.key): item for item in objects}
+        for watch in self._watches:
+            watch.compare({key: item for key, item in found.items() if key[0] in watch.kinds})
+
+    def _unwatch(self, watch: "_Watch") -> None:
+        self._watches = tuple(other for other in self._watches if other is not watch)
 
 
-class Passes:
-    """`performer` makes one, given whom to tell how an effect ended, and when there is room for more."""
-
+class _Watch:
     def __init__(
-        self, engine: Engine, performer: Callable[[Callable[[Done], None], Callable[[], None]], Performer]
+        self,
+        kinds: frozenset[type[ApiObject]],
+        on_change: Callable[[Change[Any]], None],
+        on_synced: Callable[[], None],
     ) -> None:
-        self._engine = engine
-        self._seen: dict[tuple[type[ApiObject], str], ApiObject] = {}
-        self._answers: deque[Done] = deque()
-        self._wake = asyncio.Event()
-        self._performer = performer(self._answered, self._wake.set)
+        self.kinds = kinds
+        self._on_change = on_change
+        self._on_synced = on_synced
+        self._seen: dict[tuple[type[ApiObject], str], ApiObject] | None = None
 
-    async def make(self, objects: Iterable[ApiObject], *, finish_within: float) -> None:
-        """Another pass, over all objects that there are now."""
-        self._look_at({(kind_of(thing), thing.key): thing for thing in objects})
-        while True:
-            self._wake.clear()
-            while self._answers:
-                self._engine.receive(self._answers.popleft(), now=time.monotonic())
-            while self._performer.has_room and self._is_due():
-                for request in self._engine.advance(now=time.monotonic(), max_cycles=_CYCLES_AT_ONCE):
-                    self._performer.perform(request)
-            if not self._performer.answers_due and not self._is_due():
-                break
-            await self._wake.wait()
-        await self._performer.finish(within=finish_within)
-
-    def _look_at(self, now_there: dict[tuple[type[ApiObject], str], ApiObject]) -> None:
-        now = time.monotonic()
-        for key, old in list(self._seen.items()):
-            new = now_there.get(key)
-            # Another object may have taken the name since: a pod that was deleted and has come back.
+    def compare(self, found: dict[tuple[type[ApiObject], str], ApiObject]) -> None:
+        first, before = self._seen is None, self._seen or {}
+        for key, old in before.items():
+            new = found.get(key)
+            # A pod that was deleted and created again in between is another pod.
             if new is None or new.metadata.uid != old.metadata.uid:
-                del self._seen[key]
-                self._engine.receive(Change(old, None), now=now)
-        for key, new in now_there.items():
-            before = self._seen.get(key)
-            if before is None or before.metadata.resource_version != new.metadata.resource_version:
-                self._engine.receive(Change(before, new), now=now)
-        self._seen = now_there
+                self._on_change(Change(old, None))
+        for key, new in found.items():
+            known = before.get(key)
+            if known is None or known.metadata.uid != new.metadata.uid:
+                self._on_change(Change(None, new))
+            elif known.metadata.resource_version != new.metadata.resource_version:
+                self._on_change(Change(known, new))
+        self._seen = found
+        if first:
+            self._on_synced()
 
-    def _answered(self, done: Done) -> None:
-        self._answers.append(done)
-        self._wake.set()
 
-    def _is_due(self) -> bool:
-        deadline = self._engine.deadline
-        return deadline is not None and deadline <= time.monotonic()
+async def _list(client: Client, kind: type[ApiObject]) -> Iterable[ApiObject]:
+    known = KINDS[kind]
+    selectors = {"fieldSelector": known.field_selector} if known.field_selector else None
+    return (await list_all(client, known.resource, selectors=selectors)).items.values()

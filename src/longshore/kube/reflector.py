@@ -84,6 +84,11 @@ class Reflector(Generic[T]):
         # is in the store stays: the deletion of a kind is told as that of its objects, before.
         self.ends_with_its_kind = False
 
+    @property
+    def settled(self) -> bool:
+        """Whether all objects that existed at the beginning are known."""
+        return self.synced.is_set()
+
     async def run(self) -> None:
         """Mirror until cancelled. Whatever the server or the network does is waited out."""
         while True:

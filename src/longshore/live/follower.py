@@ -1,35 +1,26 @@
-"""Runs the engine against a real cluster.
+"""The loop that keeps an engine in step with a real cluster: mirror, receive, advance, perform.
 
-Reflectors put changes into one inbox; the loop hands them to the engine, lets it decide for a few
-milliseconds, starts the writes it asks for, and goes back to the inbox. Nothing here waits for a write, so
+Watches put changes into one inbox; the loop hands them to the engine, lets it decide for a few milliseconds,
+starts the operations that it asks for, and goes back to the inbox. It never waits for an operation, so
 neither a slow API server nor a long queue of pods keeps the watches from being drained.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
 
 import structlog
 
+from longshore.api.meta import ApiObject
 from longshore.config import MeasurementSettings
-from longshore.engine import Engine, Instruction
-from longshore.engine.events import Event, Outcome
-from longshore.framework.effects import Effect
-from longshore.kube.client import Client
-from longshore.kube.kinds import CUSTOM, NOT_ENDED, OTHERS
-from longshore.kube.recorder import EventRecorder
-from longshore.kube.reflector import Reflector
-from longshore.kube.resources import ANNOTATED_PODS, NODES, PODS, Resource
-from longshore.kube.writer import Writer
-from longshore.live.clock import follow
-from longshore.kube.custom_resources import CustomMirror
-from longshore.kube.cluster import Performer
-from longshore.kube.planner_calls import PlannerCalls
-from longshore.kube.webhook_calls import WebhookCalls
-from longshore.kube.operations import Write
-from longshore.measure.providers import Measuring, make_provider
+from longshore.engine import Engine
+from longshore.engine.events import Event
+from longshore.engine.link import Link
+from longshore.framework.seam import FOLLOWED_KINDS
+from longshore.kube.cluster import KubeCluster, Mirror
+from longshore.live import clock
+from longshore.measure.providers import Measuring, Provider
 
 log = structlog.get_logger()
 
@@ -37,193 +28,215 @@ log = structlog.get_logger()
 _SLICE = 0.005
 _CYCLES_AT_ONCE = 8
 _STOP_SECONDS = 10.0
-# How often to look whether writes have ended: not every one of them is answered.
+# How often to look whether requests have ended: reports have no outcome.
 _POLL = 0.02
+# An engine that does not decide hears the time at least this often, and at most that often.
+_TICK = 1.0
+_SOON = 0.005
 
 
-class Driver:
-    """One scheduler on one cluster."""
+class Follower:
+    """One engine on one cluster.
+
+    `kinds` are watched besides those that the engine's controllers need. If the engine does not decide, its
+    controllers still run. With `measurements` there are no decisions before the first of them, which come
+    from `provider` or else from the nodes' annotations. `on_event` is called with each event that the
+    engine has taken in. Events are taken in, and decisions are made, for `slice_seconds` at a time. When it is
+    told to stop, controllers get `finish_within` seconds to finish, and then requests and events as many.
+    """
 
     def __init__(
         self,
         engine: Engine,
-        client: Client,
-        writer: Writer,
-        recorder: EventRecorder,
-        webhooks: WebhookCalls | None = None,
+        cluster: KubeCluster,
         *,
-        on_event: Callable[[Event, float], None] = lambda _event, _now: None,
-        on_write: Callable[[Write, Outcome], None] | None = None,
-        others: Sequence[Resource[Any]] = (NODES, *OTHERS),
-        unable: Collection[type[Effect]] = (),
-        planners: PlannerCalls | None = None,
+        kinds: Collection[type[ApiObject]] = FOLLOWED_KINDS,
+        decides: bool = True,
         measurements: MeasurementSettings | None = None,
+        provider: Provider | None = None,
+        on_event: Callable[[Event, float], None] = lambda _event, _now: None,
+        slice_seconds: float = _SLICE,
         finish_within: float = _STOP_SECONDS,
     ) -> None:
-        """`others`: what is watched besides pods; `unable`: effects that are left undone.
-
-        `measurements`: where they come from, if anything decides by them; there are no decisions before the
-        first round of them.
-
-        `finish_within`: seconds for the writes under way when it is to stop, and again for events about them.
-        """
-        # Asked before decisions and again before each write: whether we hold the lease.
-        self.may_bind: Callable[[], bool] = lambda: True
-        self._finish_within = finish_within
         self._engine = engine
+        self._cluster = cluster
+        self._kinds = tuple(dict.fromkeys((*kinds, *engine.watches)))
+        self._decides = decides
+        self._on_event = on_event
+        self._slice = slice_seconds
+        self._finish_within = finish_within
         self._inbox: deque[Event] = deque()
         self._wake = asyncio.Event()
-        self._on_event = on_event
-        self._ready = False
+        self._link = Link(cluster, self._put)
+        self._synced = False
+        self._listed = asyncio.Event()
+        self._ready = asyncio.Event()
         self._stopping = False
-        self._performer = Performer(
-            writer,
-            recorder,
-            webhooks or WebhookCalls(()),
-            on_done=self._put,
-            on_room=self._wake.set,
-            on_write=on_write,
-            may_write=self._holds_lease,
-            unable=unable,
-            planners=planners,
-        )
-        pods = ANNOTATED_PODS if webhooks else PODS
-        self._pods = self._mirror(client, pods, field_selector=NOT_ENDED)
-        self._reflectors = [self._pods, *(self._mirror(client, each) for each in others)]
-        self._known = asyncio.Event()
         self._measuring = (
-            None
-            if measurements is None
-            else Measuring(measurements, make_provider(measurements, client), engine.cluster, self._put)
+            None if measurements is None else Measuring(measurements, provider, engine.cluster, self._put)
         )
-        self._custom = [CustomMirror(client, self._mirror(client, CUSTOM[kind])) for kind in engine.watches]
-
-    def _mirror(self, client: Client, resource: Resource[Any], *, field_selector: str = "") -> Reflector[Any]:
-        return Reflector(client, resource, self._put, on_synced=self._wake.set, field_selector=field_selector)
-
-    @property
-    def synced(self) -> bool:
-        return all(each.synced.is_set() for each in self._reflectors) and all(c.settled for c in self._custom)
+        cluster.on_room = self._wake.set
 
     @property
     def ready(self) -> bool:
-        """The engine knows all that was there at the start."""
-        return self._ready
+        """Whether the engine knows everything that decisions depend on."""
+        return self._ready.is_set()
 
     @property
-    def reflectors(self) -> Sequence[Reflector[Any]]:
-        """Those that there is something to mirror for."""
-        return [*self._reflectors, *(each.reflector for each in self._custom if not each.absent)]
+    def hindrance(self) -> str:
+        """Why it is not ready yet; empty once it is."""
+        if self.ready:
+            return ""
+        if not self._synced:
+            return f"{' and '.join(self._cluster.unlisted)} are still being listed"
+        # An engine that decides waits for its controllers by itself.
+        if not self._decides and any(getattr(each, "unready", False) for each in self._engine.controllers):
+            return "what agents have learnt is still being read"
+        # One round is enough: if the provider fails, the policies of the agents say what to do.
+        if self._measuring is not None and not self._measuring.rounds:
+            return "the first measurements are awaited"
+        return "" if self._listed.is_set() else "the objects that were listed are still being counted"
+
+    @property
+    def leads(self) -> bool:
+        """Whether it may decide and write."""
+        return self._cluster.may_write
+
+    @property
+    def mirrors(self) -> Iterator[Mirror]:
+        return self._cluster.mirrors
 
     @property
     def events_waiting(self) -> int:
         return len(self._inbox)
 
     @property
-    def writes_in_flight(self) -> int:
-        return self._performer.writes_in_flight
+    def requests_in_flight(self) -> int:
+        return self._cluster.requests_in_flight
 
-    async def run(self, *, until: asyncio.Event) -> None:
-        """Schedule until told to stop; then let what is under way end."""
-        mirrors: list[Reflector[Any] | CustomMirror] = [*self._reflectors, *self._custom]
-        reflectors = [asyncio.create_task(mirror.run()) for mirror in mirrors]
-        if self._measuring is not None:
-            reflectors.append(asyncio.create_task(self._measure(self._measuring)))
-        stopped = asyncio.create_task(until.wait())
-        loop = asyncio.create_task(self._loop())
-        try:
-            # None of these ends by itself, unless it broke: then the process ends with its error.
-            done, _ = await asyncio.wait([stopped, loop, *reflectors], return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            if self.may_bind():
-                self._stopping = True
-                self._perform(self._engine.finish(now=time.monotonic()))
-                self._wake.set()
-                await asyncio.wait([loop], timeout=self._finish_within)
-        finally:
-            for task in (loop, stopped, *reflectors):
-                task.cancel()
-            await asyncio.gather(loop, stopped, *reflectors, return_exceptions=True)
-            await self._performer.finish(within=self._finish_within)
-            log.info("stopped", bound=self._performer.bound)
-
-    async def _measure(self, measuring: Measuring) -> None:
-        await self._known.wait()
-        await measuring.run()
+    async def until_ready(self) -> None:
+        await self._ready.wait()
 
     def nudge(self) -> None:
         """Look again whether there is something to do."""
         self._wake.set()
 
+    async def run(self, *, until: asyncio.Event) -> None:
+        """Follow the cluster until told to stop; then let what is under way end, and close the cluster."""
+        self.watch()
+        loop = asyncio.create_task(self._follow(self._ended))
+        tasks = [
+            loop,
+            asyncio.create_task(until.wait()),
+            asyncio.create_task(self._cluster.broken()),
+        ]
+        if self._measuring is not None:
+            tasks.append(asyncio.create_task(self._measure(self._measuring)))
+        try:
+            # None of these ends by itself, unless it broke: then the process ends with its error.
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            if self._listed.is_set() and self.leads:
+                self._stopping = True
+                for instruction in self._engine.finish(now=time.monotonic()):
+                    self._link.perform(instruction)
+                self._wake.set()
+                await asyncio.wait([loop], timeout=self._finish_within)
+        finally:
+            self._link.unwatch()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._cluster.drain(within=self._finish_within)
+            self._cluster.close()
+            if self._decides:
+                log.info("stopped", bound=self._cluster.bound)
+
+    def watch(self) -> None:
+        """Begin to watch."""
+        self._link.watch(self._kinds, self._on_synced)
+
+    async def settle(self) -> None:
+        """Decide until nothing is due and every request is answered; then wait for reports and events."""
+        await self._follow(self._settled)
+        await self._cluster.drain(within=self._finish_within)
+
     def _put(self, event: Event) -> None:
         self._inbox.append(event)
         self._wake.set()
 
-    async def _loop(self) -> None:
-        while not self._ended():
+    def _on_synced(self) -> None:
+        self._synced = True
+        self._wake.set()
+
+    async def _measure(self, measuring: Measuring) -> None:
+        await self._listed.wait()
+        await measuring.run()
+
+    async def _follow(self, ended: Callable[[], bool]) -> None:
+        while not ended():
             self._wake.clear()
-            follow(self._engine)
-            self._receive()
-            # The engine must know of every bound pod before it gives away room.
-            if not self._ready and not self._inbox and self.synced:
-                self._known.set()
-                self._ready = self._measuring is None or self._measuring.rounds > 0
-                if self._ready:
-                    log.info("ready", nodes=self._engine.cluster.node_count, pods=len(self._pods.store))
-            if self._stopping:
-                self._perform(self._engine.advance(now=time.monotonic(), max_cycles=0))
-            elif self._may_decide():
+            clock.follow(self._engine)
+            self._receive(until=time.monotonic() + self._slice)
+            self._look_whether_ready()
+            if self._stopping or (not self._decides and self._listed.is_set()):
+                self._advance(time.monotonic(), max_cycles=0)
+            else:
                 self._decide()
             await self._rest()
 
     def _ended(self) -> bool:
-        """Told to stop, and all that was under way is done and told."""
-        return self._stopping and not self._inbox and not self._performer.is_writing
+        """Whether all that was under way when it was told to stop has ended, and the engine knows how."""
+        return self._stopping and not self._inbox and not self._cluster.requests_in_flight
 
-    def _holds_lease(self) -> bool:
-        return self.may_bind()
+    def _settled(self) -> bool:
+        return not (self._inbox or self._link.answers_due or self._is_due(time.monotonic()))
 
-    def _may_decide(self) -> bool:
-        return self._ready and self._performer.has_room and self.may_bind()
-
-    def _receive(self) -> None:
-        """Hand over what is in the inbox, for a slice of time at most."""
+    def _receive(self, *, until: float) -> None:
+        """Hand over what is in the inbox, at least one event."""
         now = time.monotonic()
-        until = now + _SLICE
         while self._inbox:
             event = self._inbox.popleft()
-            self._on_event(event, now)
             self._engine.receive(event, now=now)
+            self._on_event(event, now)
             if time.monotonic() > until:
                 break
 
+    def _look_whether_ready(self) -> None:
+        if self.ready:
+            return
+        # The engine must know of every bound pod before it gives away room.
+        if self._synced and not self._inbox:
+            self._listed.set()
+        if not self.hindrance:
+            self._ready.set()
+            cluster = self._engine.cluster
+            log.info("ready", nodes=cluster.node_count, pods=cluster.pod_count)
+
+    def _may_decide(self) -> bool:
+        return self._decides and self.ready and self._cluster.has_room and self.leads
+
     def _decide(self) -> None:
         now = time.monotonic()
-        until = now + _SLICE
-        while self._may_decide() and self._due(now):
-            self._perform(self._engine.advance(now=now, max_cycles=_CYCLES_AT_ONCE))
+        until = now + self._slice
+        while self._may_decide() and self._is_due(now):
+            self._advance(now, max_cycles=_CYCLES_AT_ONCE)
             now = time.monotonic()
             if now > until:
                 break
 
-    def _perform(self, requests: list[Instruction]) -> None:
-        for request in requests:
-            self._performer.perform(request)
+    def _advance(self, now: float, *, max_cycles: int) -> None:
+        for instruction in self._engine.advance(now=now, max_cycles=max_cycles):
+            self._link.perform(instruction)
 
-    def _due(self, now: float) -> bool:
+    def _is_due(self, now: float) -> bool:
         deadline = self._engine.deadline
         return deadline is not None and deadline <= now
 
     async def _rest(self) -> None:
-        """Give way to the others; sleep until there is something to do."""
-        if self._inbox:
-            await asyncio.sleep(0)
-            return
-        deadline = self._engine.deadline if self._may_decide() else None
-        wait = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if self._stopping or (self._ready and not self._performer.has_room):
-            wait = _POLL
+        """Give way to others; sleep until there is something to do."""
+        wait = self._wait()
         if wait == 0.0:
             await asyncio.sleep(0)
             return
@@ -232,3 +245,16 @@ class Driver:
                 await self._wake.wait()
         except TimeoutError:
             pass
+
+    def _wait(self) -> float | None:
+        """For how many seconds there is nothing to do, unless something comes in; None if forever."""
+        if self._inbox:
+            return 0.0
+        if self._stopping or (self.ready and not self._cluster.has_room):
+            return _POLL
+        now = time.monotonic()
+        if not self._decides:
+            due = [at for each in self._engine.controllers if (at := each.deadline) is not None]
+            return min(_TICK, max(_SOON, min(due, default=now + _TICK) - now))
+        deadline = self._engine.deadline if self._may_decide() else None
+        return None if deadline is None else max(0.0, deadline - now)

@@ -1,8 +1,8 @@
 """The objects of a simulated cluster, and the rules by which an API server changes them.
 
-Every write gives the `Change` that a watch would tell, and every effect of the engine the outcome that an API
-server would answer. When things happen is up to the simulation: it is asked for the time that new objects
-are stamped with.
+Every write returns the `Change` that a watch would report, and every effect the outcome that a real cluster
+would answer with, down to status, reason and message. Time is not its business: it is asked for the time that
+new objects are stamped with.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ import msgspec
 
 from longshore.api import Change, Node, Pod, PodCondition
 from longshore.api.meta import ApiObject, kind_of
+from longshore.api.pod_set import GROUP, SchedulePlan, ScheduleTrigger
 from longshore.engine import (
     Answered,
     Bind,
@@ -36,18 +37,18 @@ _replace = msgspec.structs.replace
 _T = TypeVar("_T", bound=ApiObject)
 
 Changes = list[Change[Any]]
-# When deletion begins there; what counts is only that it has.
-_BEFORE_LONG = "2026-01-01T00:00:00Z"
+# All that matters about it is that the deletion has begun.
+_DELETED_AT = "2026-01-01T00:00:00Z"
 
 
-class SimulatedCluster:
+class SimulatedApiServer:
     def __init__(self, stamp: Callable[[], str | None] = lambda: None) -> None:
         self._stamp = stamp
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
-        # Objects of other kinds, by kind and key.
+        # Objects of the other kinds, by kind and key.
         self.others: dict[type[ApiObject], dict[str, ApiObject]] = {}
-        # All that people would be told, in order.
+        # All recorded events, in order.
         self.events: list[RecordEvent] = []
         self._versions = count(1)
 
@@ -62,26 +63,26 @@ class SimulatedCluster:
             pod = _replace(pod, spec=_replace(pod.spec, node_name=old.spec.node_name))
         return self._put(self.pods, pod)
 
-    def put(self, thing: ApiObject) -> Change[Any]:
+    def put(self, item: ApiObject) -> Change[Any]:
         """Create the object, or replace the one of this name."""
-        if isinstance(thing, Node):
-            return self.put_node(thing)
-        if isinstance(thing, Pod):
-            return self.put_pod(thing)
-        objects = self.others.setdefault(kind_of(thing), {})
-        return self._put(objects, _of_next_generation(objects.get(thing.key), thing))
+        if isinstance(item, Node):
+            return self.put_node(item)
+        if isinstance(item, Pod):
+            return self.put_pod(item)
+        objects = self.others.setdefault(kind_of(item), {})
+        return self._put(objects, _next_generation(objects.get(item.key), item))
 
-    def delete(self, thing: ApiObject) -> Change[Any] | None:
+    def delete(self, item: ApiObject) -> Change[Any] | None:
         """Delete the object of this kind and name, at once."""
-        if isinstance(thing, Node):
-            return self.delete_node(thing.metadata.name)
-        if isinstance(thing, Pod):
-            return self.delete_pod(thing.key)
-        old = self.others.get(kind_of(thing), {}).pop(thing.key, None)
+        if isinstance(item, Node):
+            return self.delete_node(item.metadata.name)
+        if isinstance(item, Pod):
+            return self.delete_pod(item.key)
+        old = self.others.get(kind_of(item), {}).pop(item.key, None)
         return None if old is None else Change(old, None)
 
     def delete_node(self, name: str) -> Change[Node] | None:
-        """Pods bound to it stay, as they do in a real cluster until a controller takes them away."""
+        """Delete the node. Pods bound to it stay, as in a real cluster until a controller deletes them."""
         old = self.nodes.pop(name, None)
         return None if old is None else Change(old, None)
 
@@ -91,14 +92,14 @@ class SimulatedCluster:
         return None if old is None else Change(old, None)
 
     def set_phase(self, key: str, uid: str, phase: str) -> Changes:
-        """What a kubelet reports; nothing when the pod has gone or has ended already."""
+        """Report the phase as a kubelet does; nothing changes if the pod is gone or has ended already."""
         pod = self.pods.get(key)
         if pod is None or pod.metadata.uid != uid or pod.terminal:
             return []
         return [self.put_pod(_replace(pod, status=_replace(pod.status, phase=phase)))]
 
     def perform(self, effect: Effect) -> tuple[Outcome, Changes]:
-        """Do what the engine asked for: the answer, and what a watch tells because of it."""
+        """Perform the effect: return its outcome, and what a watch reports because of it."""
         match effect:
             case Bind():
                 return self._bind(effect)
@@ -116,38 +117,43 @@ class SimulatedCluster:
                 return self._remove(effect)
             case GetObject():
                 found = self._objects(effect.kind).get(_key(effect))
-                return (Gone(f'"{_key(effect)}" not found', 404) if found is None else Answered(found)), []
+                return (_not_found(effect.kind, effect.name) if found is None else Answered(found)), []
             case RecordEvent():
                 self.events.append(effect)
                 return Succeeded(), []
         return Failed(f"a simulated cluster cannot do {type(effect).__name__}"), []
 
     def _bind(self, bind: Bind) -> tuple[Outcome, Changes]:
-        pod = self.pods.get(f"{bind.namespace}/{bind.name}")
+        name = bind.name
+        pod = self.pods.get(f"{bind.namespace}/{name}")
         if pod is None:
-            return Gone(f'pods "{bind.name}" not found'), []
+            return _not_found(Pod, name), []
         if bind.uid != pod.metadata.uid:
-            return Conflict(f'pod "{bind.name}" has another UID'), []
+            key = f"/registry/pods/{bind.namespace}/{name}"
+            uids = f"UID in precondition: {bind.uid}, UID in object meta: {pod.metadata.uid}"
+            return _conflict(
+                f'pods "{name}": StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, '
+                f"AdditionalErrorMsg: Precondition failed: {uids}"
+            ), []
+        problem = ""
         if pod.metadata.deletion_timestamp is not None:
-            return Conflict(f'pod "{bind.name}" is being deleted'), []
-        if pod.spec.node_name:
-            return Conflict(f'pod "{bind.name}" is already assigned to node "{pod.spec.node_name}"'), []
-        if pod.spec.scheduling_gates:
-            return Conflict(f'pod "{bind.name}" has scheduling gates'), []
+            problem = f"pod {name} is being deleted, cannot be assigned to a host"
+        elif pod.spec.node_name:
+            problem = f'pod {name} is already assigned to node "{pod.spec.node_name}"'
+        elif pod.spec.scheduling_gates:
+            problem = f"pod {name} has non-empty .spec.schedulingGates"
+        if problem:
+            return _conflict(f'pods/binding "{name}": {problem}'), []
         scheduled = PodCondition(type="PodScheduled", status="True")
         bound = _replace(_with_condition(pod, scheduled), spec=_replace(pod.spec, node_name=bind.node))
         return Succeeded(), [self.put_pod(bound)]
 
-    def _find(self, effect: SetCondition | Nominate | Evict) -> Pod | None:
-        pod = self.pods.get(f"{effect.namespace}/{effect.name}")
-        return pod if pod is not None and pod.metadata.uid == effect.uid else None
-
     def _change_status(
         self, effect: SetCondition | Nominate, condition: PodCondition | None, nominated: str | None
     ) -> tuple[Outcome, Changes]:
-        pod = self._find(effect)
-        if pod is None:
-            return Gone(f'pods "{effect.name}" not found'), []
+        pod = self.pods.get(f"{effect.namespace}/{effect.name}")
+        if pod is None or pod.metadata.uid != effect.uid:
+            return _no_such_pod(pod, effect), []
         if condition is not None:
             pod = _with_condition(pod, condition)
         if nominated is not None:
@@ -155,39 +161,53 @@ class SimulatedCluster:
         return Succeeded(), [self.put_pod(pod)]
 
     def _evict(self, effect: Evict) -> tuple[Outcome, Changes]:
-        """The pod is told to stop; when it has, `delete_pod` is for the kubelet, or the simulation, to do."""
-        pod = self._find(effect)
-        if pod is None:
-            return Gone(f'pods "{effect.name}" not found'), []
+        """Mark the pod as being deleted; the simulation deletes it when it has stopped, as a kubelet does."""
+        pod = self.pods.get(f"{effect.namespace}/{effect.name}")
+        if pod is None or pod.metadata.uid != effect.uid:
+            return _no_such_pod(pod, effect), []
         pod = _with_condition(pod, effect.condition)
-        leaving = _replace(pod, metadata=_replace(pod.metadata, deletion_timestamp=_BEFORE_LONG))
+        leaving = _replace(pod, metadata=_replace(pod.metadata, deletion_timestamp=_DELETED_AT))
         return Succeeded(), [self.put_pod(leaving)]
 
     def _patch(self, effect: PatchObject) -> tuple[Outcome, Changes]:
-        key = _key(effect)
-        old = self._objects(effect.kind).get(key)
+        old = self._objects(effect.kind).get(_key(effect))
         if old is None:
-            return Gone(f'"{key}" not found'), []
+            return _not_found(effect.kind, effect.name), []
         wanted = effect.patch.get("metadata", {})
-        if wanted.get("uid") not in (None, old.metadata.uid):
-            return Gone(f'"{key}" has another UID'), []
+        if (uid := wanted.get("uid")) not in (None, old.metadata.uid):
+            return _immutable_uid(effect.kind, effect.name, uid), []
         if wanted.get("resourceVersion") not in (None, old.metadata.resource_version):
-            return Conflict(f'"{key}" has changed since'), []
-        merged = _merged(msgspec.to_builtins(old), effect.patch)
-        return Succeeded(), [self.put(msgspec.convert(merged, effect.kind))]
+            return _conflict(
+                f'{_plural(effect.kind)} "{effect.name}": the object has been modified; '
+                "please apply your changes to the latest version and try again"
+            ), []
+        try:
+            new = msgspec.convert(_merged(msgspec.to_builtins(old), effect.patch), effect.kind)
+        except msgspec.ValidationError as error:
+            return _invalid(effect.kind, effect.name, error), []
+        return Succeeded(), [self.put(new)]
 
     def _create(self, effect: CreateObject) -> tuple[Outcome, Changes]:
         if _key(effect) in self._objects(effect.kind):
-            return Conflict(f'"{_key(effect)}" already exists', 409, "AlreadyExists"), []
+            message = f'{_plural(effect.kind)} "{effect.name}" already exists'
+            return Conflict(message, 409, "AlreadyExists"), []
         named = {"metadata": {"namespace": effect.namespace, "name": effect.name}}
-        return Succeeded(), [self.put(msgspec.convert(_merged(effect.body, named), effect.kind))]
+        try:
+            new = msgspec.convert(_merged(effect.body, named), effect.kind)
+        except msgspec.ValidationError as error:
+            return _invalid(effect.kind, effect.name, error), []
+        return Succeeded(), [self.put(new)]
 
     def _remove(self, effect: DeleteObject) -> tuple[Outcome, Changes]:
         old = self._objects(effect.kind).get(_key(effect))
         if old is None:
             return Succeeded(), []
         if effect.uid not in ("", old.metadata.uid):
-            return Conflict(f'"{_key(effect)}" has another UID'), []
+            return _conflict(
+                f'{effect.kind.__name__} "{effect.name}": the UID in the precondition ({effect.uid}) '
+                f"does not match the UID in record ({old.metadata.uid}). "
+                "The object might have been deleted and then recreated"
+            ), []
         change = self.delete(old)
         return Succeeded(), [] if change is None else [change]
 
@@ -211,8 +231,8 @@ class SimulatedCluster:
         return Change(old, new)
 
 
-def _of_next_generation(old: ApiObject | None, new: ApiObject) -> ApiObject:
-    """Counted as an API server does: with every change of the spec."""
+def _next_generation(old: ApiObject | None, new: ApiObject) -> ApiObject:
+    """The new object with the generation of an API server, which counts the changes of the spec."""
     generation = 1
     if old is not None:
         changed = getattr(old, "spec", None) != getattr(new, "spec", None)
@@ -224,13 +244,42 @@ def _key(effect: PatchObject | CreateObject | DeleteObject | GetObject) -> str:
     return f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
 
 
+def _plural(kind: type[ApiObject]) -> str:
+    """The resource of the kind, as messages name it."""
+    plural = f"{kind.__name__.lower()}s"
+    return f"{plural}.{GROUP}" if kind in (SchedulePlan, ScheduleTrigger) else plural
+
+
+def _not_found(kind: type[ApiObject], name: str) -> Gone:
+    return Gone(f'{_plural(kind)} "{name}" not found', 404, "NotFound")
+
+
+def _no_such_pod(found: Pod | None, effect: SetCondition | Nominate | Evict) -> Gone:
+    if found is None:
+        return _not_found(Pod, effect.name)
+    return _immutable_uid(Pod, effect.name, effect.uid)
+
+
+def _immutable_uid(kind: type[ApiObject], name: str, uid: str) -> Gone:
+    problem = f'metadata.uid: Invalid value: "{uid}": field is immutable'
+    return Gone(f'{kind.__name__} "{name}" is invalid: {problem}', 422, "Invalid")
+
+
+def _invalid(kind: type[ApiObject], name: str, error: msgspec.ValidationError) -> Failed:
+    return Failed(f'{kind.__name__} "{name}" is invalid: {error} (422 Invalid)', 422, "Invalid")
+
+
+def _conflict(problem: str) -> Conflict:
+    return Conflict(f"Operation cannot be fulfilled on {problem}", 409, "Conflict")
+
+
 def _with_condition(pod: Pod, condition: PodCondition) -> Pod:
     others = tuple(c for c in pod.status.conditions if c.type != condition.type)
     return _replace(pod, status=_replace(pod.status, conditions=(*others, condition)))
 
 
 def _merged(old: Any, patch: Any) -> Any:
-    """A JSON merge patch."""
+    """Apply a JSON merge patch."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(old) if isinstance(old, dict) else {}
