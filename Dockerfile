@@ -1,5 +1,5 @@
-# The image of every longshore process: the wheel with its locked dependencies, run as nobody in particular.
-# It writes nothing to its file system.
+# The image of all longshore commands: the wheel with its locked dependencies. It runs as an unprivileged user, and
+# writes nothing to its file system.
 ARG PYTHON_IMAGE=python:3.12-slim
 
 FROM ${PYTHON_IMAGE} AS build
@@ -7,7 +7,7 @@ ARG PIP_INDEX_URL=https://pypi.org/simple
 ENV PIP_INDEX_URL=${PIP_INDEX_URL} UV_DEFAULT_INDEX=${PIP_INDEX_URL}
 RUN pip install --no-cache-dir uv
 WORKDIR /src
-# Dependencies first: they change less often than the code.
+# Dependencies come first, because they change less often than the code.
 COPY pyproject.toml uv.lock ./
 RUN uv venv /opt/longshore \
     && uv export --frozen --no-dev --extra planner --extra agents --no-emit-project --output-file requirements.txt \

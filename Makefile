@@ -1,4 +1,4 @@
-# Everything sets itself up: a fresh machine needs git, make and python3 with venv.
+# Each target creates .venv by itself. A fresh machine needs only git, make and python3 with venv.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -41,32 +41,32 @@ lint: $(VENV)/.dev ## Formatting, lint, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/.dev ## Format the code and mend what can be mended
+format: $(VENV)/.dev ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench-client: $(VENV)/.bench ## The client beside the official one and a bare HTTP client
+bench-client: $(VENV)/.bench ## Compare the client with the official one and with a bare HTTP client
 	$(BIN)/python -m bench.client
 
-bench-throughput: $(VENV)/.dev ## Pods a second beside kube-scheduler's (ARGS="--nodes 5000 --pods 10000")
+bench-throughput: $(VENV)/.dev ## Pods per second, compared with kube-scheduler (ARGS="--nodes 5000 --pods 10000")
 	$(BIN)/python -m bench.throughput $(ARGS)
 
-bench-static: $(VENV)/.dev ## Pinned pods a second of `longshore static`, beside what the API server takes
+bench-static: $(VENV)/.dev ## Pinned pods per second of `longshore static`, compared with a client that only writes
 	$(BIN)/python -m bench.static $(ARGS)
 
-bench-podsets: $(VENV)/.dev ## A pod set from its trigger to its last bind, and what held sets cost
+bench-podsets: $(VENV)/.dev ## Time of a pod set from its trigger to its last bind, and the cost of held sets
 	$(BIN)/python -m bench.podsets $(ARGS)
 
-bench-decisions: $(VENV)/.dev ## Decisions a second in memory, by workload and number of nodes
+bench-decisions: $(VENV)/.dev ## Decisions per second in memory, by workload and number of nodes
 	$(BIN)/python -m bench.decisions $(ARGS)
 
 bench-scale: $(VENV)/.dev ## Memory and time to the first bind with 5,000 nodes and 100,000 pods
 	$(BIN)/python -m bench.scale $(ARGS)
 
-bench-unschedulable: $(VENV)/.dev ## Pods a second beside 10,000 pods of higher priority that fit nowhere
+bench-unschedulable: $(VENV)/.dev ## Pods per second while 10,000 pods of higher priority fit nowhere
 	$(BIN)/python -m bench.unschedulable $(ARGS)
 
-bench-extender: $(VENV)/.dev ## What agents cost behind kube-scheduler, and as plugins
+bench-extender: $(VENV)/.dev ## The cost of agents as an extender of kube-scheduler, and as plugins
 	$(BIN)/python -m bench.extender $(ARGS)
 
 proto: $(VENV)/.dev ## Generate the protobuf code from proto/
@@ -79,57 +79,57 @@ proto: $(VENV)/.dev ## Generate the protobuf code from proto/
 build: $(VENV)/.dev ## Build the wheel and the source distribution into dist/
 	$(UV) build
 
-docker-build: ## Build the image, named after DOCKER_REGISTRY if that is set
+docker-build: ## Build the image; DOCKER_REGISTRY, if set, is part of its name
 	$(DOCKER) build --tag $(IMAGE) .
 
 docker-push: ## Push the image
 	$(DOCKER) push $(IMAGE)
 
-install: ## Bring the kinds of pod sets into the cluster, and the service account of the scheduler
+install: ## Install the custom resource definitions of pod sets, and the service account of the scheduler
 	$(KUBECTL) apply -f deploy/crds -f deploy/scheduler.yaml
 
-uninstall: ## Take the kinds of pod sets out of the cluster, and with them every trigger and plan
+uninstall: ## Remove the custom resource definitions of pod sets, with all triggers and plans
 	$(KUBECTL) delete --ignore-not-found -f deploy/crds
 
-deploy: install ## Run the scheduler in the cluster, from the image
+deploy: install ## Run the scheduler in the cluster, from the image, with triggers and the built-in planner
 	$(KUBECTL) apply -f deploy/triggers.yaml -f deploy/configmap.yaml
 	$(OUR_IMAGE) deploy/deployment.yaml | $(KUBECTL) apply -f -
 
-undeploy: ## Take it out of the cluster again; triggers and plans stay, `uninstall` takes those
+undeploy: ## Remove the scheduler from the cluster; triggers and plans stay, `uninstall` removes them
 	$(KUBECTL) delete --ignore-not-found -f deploy/deployment.yaml -f deploy/configmap.yaml -f deploy/triggers.yaml \
 		-f deploy/scheduler.yaml
 
-deploy-apart: install ## The same in three parts: the scheduler, the trigger controller and a planner
+deploy-apart: install ## Run the scheduler, the trigger controller and a planner as three deployments
 	$(KUBECTL) apply -f deploy/configmap.yaml
 	$(OUR_IMAGE) deploy/controller.yaml | $(KUBECTL) apply -f -
 	$(OUR_IMAGE) deploy/planner.yaml | $(KUBECTL) apply -f -
 	$(OUR_IMAGE) -e 's|--controllers=triggers|--controllers=none|' deploy/deployment.yaml | $(KUBECTL) apply -f -
 	$(KUBECTL) delete --ignore-not-found -f deploy/triggers.yaml
 
-undeploy-apart: undeploy ## Take the three out again, with the namespace planner-system and all that is in it
+undeploy-apart: undeploy ## Remove these three, and the namespace planner-system with everything in it
 	$(KUBECTL) delete --ignore-not-found -f deploy/controller.yaml -f deploy/planner.yaml
 
 deploy-static: ## Run the static scheduler in the cluster, from the image
 	$(OUR_IMAGE) deploy/static.yaml | $(KUBECTL) apply -f -
 
-undeploy-static: ## Take the static scheduler out of the cluster again
+undeploy-static: ## Remove the static scheduler from the cluster
 	$(KUBECTL) delete --ignore-not-found -f deploy/static.yaml
 
-deploy-extender: ## Run kube-scheduler with agents as my-scheduler (AGENTS=safe.congestion, or any of deploy/extender)
+deploy-extender: ## Run kube-scheduler with agents as my-scheduler (AGENTS=safe.congestion, or others in deploy/extender)
 	$(KUBECTL) apply -f deploy/extender/service-account.yaml
 	$(OUR_IMAGE) deploy/extender/extender.$(AGENTS).yaml | $(KUBECTL) apply -f -
 
-undeploy-extender: ## Take my-scheduler out of the cluster again, whatever its agents
+undeploy-extender: ## Remove my-scheduler from the cluster, with any agents
 	$(KUBECTL) delete --ignore-not-found -f deploy/extender/extender.safe.yaml -f deploy/extender/service-account.yaml
 
-clean: ## Remove what was installed and built here
+clean: ## Remove .venv and dist
 	rm -rf $(VENV) dist
 
 $(UV):
 	python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv
 
-# One stamp for each set of dependencies; --inexact leaves what another one has installed.
+# One stamp file for each set of dependencies; --inexact keeps what another set has installed.
 $(VENV)/.run: pyproject.toml uv.lock | $(UV)
 	$(UV) sync --frozen --inexact --no-dev
 	touch $@

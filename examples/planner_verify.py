@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that the pods of a namespace run where their plans say: examples/planner_verify.py -n NAMESPACE
+"""Check that the pods of a namespace run where their plans say: examples/planner_verify.py -n NAMESPACE
 
-Asks longshore where it is installed, else kubectl. Exits with 1 if a pod is elsewhere than planned.
+It uses longshore if it is installed, and kubectl otherwise. The exit code is 1 if a pod runs on
+another node than planned.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from typing import Any
 
 
 def verify(namespace: str) -> int:
-    """By kubectl. A pod that has no node yet is no mismatch."""
+    """Check with kubectl, and return the exit code. A pod without a node is not a mismatch."""
     plans = listed("scheduleplans.planner.ciena.io", namespace)
     nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in listed("pods", namespace)}
     mismatches = [
@@ -36,9 +37,9 @@ def listed(kind: str, namespace: str) -> list[dict[str, Any]]:
     try:
         found = subprocess.check_output(["kubectl", "get", kind, "-n", namespace, "-o", "json"])
     except FileNotFoundError:
-        sys.exit("neither longshore nor kubectl is here: install one of them")
+        sys.exit("neither longshore nor kubectl is installed: install one of them")
     except subprocess.CalledProcessError as error:
-        sys.exit(error.returncode)  # kubectl has said what is wrong
+        sys.exit(error.returncode)  # kubectl has printed the error
     items: list[dict[str, Any]] = json.loads(found)["items"]
     return items
 

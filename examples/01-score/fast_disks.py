@@ -1,4 +1,4 @@
-"""Pods that ask for it go to nodes with fast disks, as long as there is room."""
+"""Pods with the label `disk: fast` prefer nodes with fast disks."""
 
 from longshore.framework import MAX_SCORE, score_plugin
 

@@ -1,4 +1,4 @@
-"""Spot instances are for pods that say they can bear it."""
+"""Only pods with the label `spot: ok` can run on spot instances."""
 
 from longshore.framework import filter_plugin
 

@@ -1,10 +1,10 @@
-"""A gang starts together or not at all: its pods wait for each other, each holding its place."""
+"""The pods of a gang start together: each keeps its room on a node and waits for the others."""
 
 from longshore.framework import Wait
 
 
 class Gang:
-    """Pods with the label `gang` wait until as many of them as `gang-size` says have a node."""
+    """Holds pods with the label `gang` until `gang-size` of them have a node."""
 
     name = "Gang"
 
@@ -16,7 +16,7 @@ class Gang:
         gang = pod.labels.get("gang")
         if gang is None:
             return None
-        # All pods that have a node, or are to get one: this pod, and those that wait, are among them.
+        # The cluster contains this pod and the waiting ones: they count on the nodes chosen for them.
         members = [p for p in self.handle.cluster.pods() if p.metadata.labels.get("gang") == gang]
         if len(members) < int(pod.labels["gang-size"]):
             return Wait(self.seconds)

@@ -1,4 +1,4 @@
-"""The cluster has a few licenses: a pod with the label `license` takes one when it gets a node."""
+"""The cluster has a limited number of licenses. Each pod with the label `license` needs one."""
 
 from longshore.framework import Action, Resource, Status, WakeOn
 
@@ -7,7 +7,7 @@ REASON = "no license is left"
 
 class Licenses:
     name = "Licenses"
-    # A pod that is gone gives its license back.
+    # A deleted pod returns its license.
     wakes_on = (WakeOn(Resource.ASSIGNED_POD, Action.DELETE),)
 
     def __init__(self, args, handle):
@@ -25,5 +25,5 @@ class Licenses:
         return None
 
     def unreserve(self, state, pod, node):
-        # Also called if `reserve` was not, so it must not mind.
+        # Also called for pods whose `reserve` was never called.
         self.holders.discard(pod.pod.metadata.uid)

@@ -1,4 +1,4 @@
-"""A pod with the label `rack` goes to the nodes of that rack: the others are not even looked at."""
+"""A pod with the label `rack` can only run on the nodes of that rack."""
 
 
 class Racks:

@@ -6,7 +6,6 @@ from typing import Any
 from longshore.api import Change, Node, Pod
 from longshore.cluster import PodInfo
 from longshore.engine import Engine, Measurements
-from longshore.engine.handle import EngineHandle
 from longshore.framework import CycleState
 
 Make = Callable[..., Any]
@@ -31,7 +30,7 @@ class Loaded:
         self.engine.receive(Measurements(timed), now=at)
 
     def agent(self, make: Make, **args: object) -> Any:
-        return make(args, handle=EngineHandle(self.engine))
+        return make(args, handle=self.engine.handle(self.engine.scheduler_name))
 
     def scores(self, agent: Any, pod: Pod) -> dict[str, int]:
         cluster = self.engine.cluster

@@ -370,7 +370,7 @@ def test_arguments_count_before_the_file(tmp_path: Path) -> None:
 
 def test_a_resource_that_is_not_considered_is_an_error(tmp_path: Path) -> None:
     file = written(tmp_path, "policyResourceIndex = 2\n")
-    with pytest.raises(UserError, match=r"policyResourceIndex 2 is beyond .*, cpu, memory: lower it"):
+    with pytest.raises(UserError, match=r"policyResourceIndex 2 is out of range .*cpu, memory.*lower it"):
         made(PigeonHoling, cluster_of(), configFile=file)
     assert made(PigeonHoling, cluster_of(), configFile=file, numResources=3)
 

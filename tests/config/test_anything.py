@@ -7,7 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.config import DEFAULT_PLUGINS, POINTS, InvalidConfiguration, parse
+from longshore.config import KUBE_SCHEDULER_PLUGINS, InvalidConfiguration, parse
+from longshore.framework.extension_points import POINTS
 
 # Names that lead deep into the readers, where arbitrary ones would be refused at the door.
 KEYS = [
@@ -64,7 +65,7 @@ KEYS = [
 ]
 WORDS = ["*", "", "15s", "-1h", "In", "Gt", "List", "MostAllocated", "http://x", "aGk=", "example.com/gpu"]
 
-keys = st.sampled_from(KEYS) | st.sampled_from(POINTS) | st.text(max_size=5)
+keys = st.sampled_from(KEYS) | st.sampled_from([*POINTS]) | st.text(max_size=5)
 scalars = (
     st.none()
     | st.booleans()
@@ -72,7 +73,7 @@ scalars = (
     | st.floats()
     | st.text(max_size=20)
     | st.sampled_from(WORDS)
-    | st.sampled_from(sorted(DEFAULT_PLUGINS))
+    | st.sampled_from(sorted(KUBE_SCHEDULER_PLUGINS))
 )
 values = st.recursive(
     scalars,
@@ -82,7 +83,7 @@ values = st.recursive(
 
 
 def plugin(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    named = {"name": st.sampled_from(sorted(DEFAULT_PLUGINS)) | st.just("*")}
+    named = {"name": st.sampled_from(sorted(KUBE_SCHEDULER_PLUGINS)) | st.just("*")}
     return st.fixed_dictionaries(named, optional={"weight": st.integers(-1, 2**31) | inner}) | inner
 
 
@@ -95,7 +96,7 @@ profiles = st.fixed_dictionaries(
         "schedulerName": st.sampled_from("ab") | values,
         "plugins": st.dictionaries(st.sampled_from([*POINTS, "multiPoint"]), sets, max_size=3) | values,
         "pluginConfig": st.lists(
-            st.fixed_dictionaries({"name": st.sampled_from(sorted(DEFAULT_PLUGINS)), "args": values}),
+            st.fixed_dictionaries({"name": st.sampled_from(sorted(KUBE_SCHEDULER_PLUGINS)), "args": values}),
             max_size=2,
         ),
     },
@@ -126,7 +127,7 @@ def read(text: str) -> None:
         return
     for profile in result.configuration.profiles:
         assert profile.scheduler_name
-        assert tuple(profile.points) == POINTS
+        assert tuple(profile.points) == tuple(POINTS)
         assert len(profile.points["queueSort"]) == 1
         assert all(plugin.weight >= 1 for plugin in profile.points["score"])
 

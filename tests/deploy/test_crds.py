@@ -297,5 +297,5 @@ def test_every_field_is_described_by_sentences(plural: str) -> None:
 
 def test_kubectl_explains_a_field_by_the_short_name_of_its_kind(installed: ControlPlane) -> None:
     told = " ".join(installed.kubectl("explain", "st.spec.budget").split())
-    assert "How long a better plan may be searched for" in told
+    assert "How long to search for a better plan" in told
     assert "KIND: ScheduleTrigger" in told

@@ -27,7 +27,7 @@ from longshore.agents.reward.arguments import RewardArgs
 from longshore.cli import _longshore
 from longshore.dev import ControlPlane
 from longshore.dev.build import KUBERNETES_VERSION, build
-from longshore.framework.profile import points_of
+from longshore.framework.extension_points import points_of
 from longshore.serve.extender.agent_choice import choose
 
 NAMES = {"congestion", "foo", "pigeon", "safe", "safe.congestion", "safe.pigeon"}

@@ -15,7 +15,8 @@ from longshore.config import (
 )
 from longshore.engine import Engine
 from longshore.framework import Handle
-from longshore.framework.profile import POINTS, TieBreak, points_of
+from longshore.framework.extension_points import POINTS, points_of
+from longshore.framework.profile import TieBreak
 from longshore.plugins import Factory
 from longshore.sim import Simulation
 from longshore.testing import NodeBuilder, node

@@ -1,4 +1,4 @@
-"""Every example does what its README says, in virtual time."""
+"""Every example does what its README says. Time is virtual."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def simulation(folder: str, file: str, faults: Faults | None = None) -> Simulation:
-    """With the plugin as `longshore run` would start it: by --plugin, or by --config for a YAML file."""
+    """Load the plugin as `longshore run` does: by --plugin, or by --config for a YAML file."""
     path = str(EXAMPLES / folder / file)
     setup = set_up(plugins=[path]) if file.endswith(".py") else set_up(path)
     engine = Engine(setup.configuration, plugins=setup.plugins)
@@ -40,8 +40,8 @@ def message(simulation: Simulation, name: str) -> str:
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
-def test_every_example_is_short_and_explained(folder: str) -> None:
-    """One file is what it is about: a program, or a manifest where none has to be written."""
+def test_every_example_is_one_short_file_that_its_readme_names(folder: str) -> None:
+    """The file is a program, or a manifest if the example needs no program."""
     manifests = list((EXAMPLES / folder).glob("*.yaml"))
     [subject] = list((EXAMPLES / folder).glob("*.py")) or manifests
     assert 8 <= len(subject.read_text().splitlines()) <= 40
@@ -49,7 +49,7 @@ def test_every_example_is_short_and_explained(folder: str) -> None:
     assert subject.name in (EXAMPLES / folder / "README.md").read_text() + others
 
 
-def test_01_the_pod_of_the_manifest_goes_to_the_fast_disk_though_that_node_is_fuller() -> None:
+def test_01_the_pod_of_the_manifest_prefers_the_fuller_node_with_the_fast_disk() -> None:
     world = simulation("01-score", "fast_disks.py")
     world.create(
         node("slow").allocatable(cpu="8", memory="8Gi"),
@@ -85,7 +85,7 @@ def test_03_the_gang_of_the_manifest_starts_when_its_last_pod_comes() -> None:
     assert world.bindings == {"default/worker-0": "n1", "default/worker-1": "n1"}
 
 
-def test_03_a_gang_that_is_never_complete_gives_its_room_back() -> None:
+def test_03_a_pod_of_an_incomplete_gang_gives_its_room_back() -> None:
     world = simulation("03-permit", "gang.py")
     lonely = pod("lonely").requests(cpu="1").labels(gang="g", **{"gang-size": "2"})
     world.create(node("n1").allocatable(cpu="1"), lonely)
@@ -96,7 +96,7 @@ def test_03_a_gang_that_is_never_complete_gives_its_room_back() -> None:
     assert any("rejected due to timeout after waiting 1m0s at plugin Gang" in note for note in notes)
 
 
-def test_04_a_license_is_given_back_by_a_failed_bind_and_by_a_pod_that_is_gone() -> None:
+def test_04_a_failed_bind_and_a_deleted_pod_each_return_their_license() -> None:
     world = simulation("04-reserve", "scheduler.yaml", Faults(failed=1.0, until=0.5))
     world.create(node("n1").allocatable(cpu="4"), pod("a").labels(license="yes"))
     world.create(pod("b").labels(license="yes"), at=5.0)

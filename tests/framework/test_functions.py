@@ -17,8 +17,8 @@ from longshore.framework import (
     filter_plugin,
     score_plugin,
 )
+from longshore.framework.extension_points import points_of
 from longshore.framework.normalize import by_largest
-from longshore.framework.profile import points_of
 from longshore.sim import schedule
 from longshore.testing import node, pod
 

@@ -14,11 +14,11 @@ from tests.kube.proxy import AnswerLate, Asked, DropBefore, Fault, LandLate, Los
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
-from longshore.engine.events import Conflict, Failed, Gone, Succeeded
+from longshore.engine import Conflict, Failed, Gone, RecordEvent, Succeeded
 from longshore.kube.config import load
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.pool import Pool
-from longshore.kube.recorder import EVENTS, EventRecorder, Happening
+from longshore.kube.recorder import EVENTS, EventRecorder
 from longshore.kube.resources import PODS
 from longshore.kube.writer import Patch, Writer
 
@@ -270,10 +270,8 @@ async def test_many_binds_under_random_faults(
     assert again == []
 
 
-def happening(namespace: str, note: str = "0/3 nodes are available: 3 Insufficient cpu.") -> Happening:
-    return Happening(
-        "v1", "Pod", namespace, "web", "some-uid", "Warning", "FailedScheduling", "Scheduling", note
-    )
+def event(namespace: str, note: str = "0/3 nodes are available: 3 Insufficient cpu.") -> RecordEvent:
+    return RecordEvent(namespace, "web", "some-uid", "Warning", "FailedScheduling", "Scheduling", note)
 
 
 def events(control_plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
@@ -288,13 +286,11 @@ async def test_repeated_events_become_one_with_a_count(
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
         for _ in range(10):
-            recorder.record(happening(namespace))
+            recorder.record(event(namespace))
             await asyncio.sleep(0)
-        recorder.record(happening(namespace, note="something else"))
+        recorder.record(event(namespace, note="something else"))
         await recorder.flush()
-    seen = {
-        event["note"]: event.get("series", {}).get("count", 1) for event in events(control_plane, namespace)
-    }
+    seen = {each["note"]: each.get("series", {}).get("count", 1) for each in events(control_plane, namespace)}
     assert seen == {"0/3 nodes are available: 3 Insufficient cpu.": 10, "something else": 1}
     assert sum(asked.method == "PATCH" for asked in proxy.asked) < 6
 
@@ -305,7 +301,7 @@ async def test_event_with_a_lost_answer_is_written_once(
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
         proxy.script = once("POST", LoseAnswer())
-        recorder.record(happening(namespace))
+        recorder.record(event(namespace))
         await recorder.flush()
     assert len(events(control_plane, namespace)) == 1
 
@@ -315,7 +311,7 @@ async def test_event_that_may_not_be_written_stops_nothing(proxy: Proxy, namespa
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
         for number in range(5):
-            recorder.record(happening(namespace, note=str(number)))
+            recorder.record(event(namespace, note=str(number)))
         await recorder.flush()
     assert recorder.dropped == 5
 
@@ -325,9 +321,9 @@ async def test_repeated_event_that_has_expired_begins_again(
 ) -> None:
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
-        recorder.record(happening(namespace))
+        recorder.record(event(namespace))
         await recorder.flush()
         control_plane.kubectl("delete", "events.events.k8s.io", "--all", "-n", namespace)
-        recorder.record(happening(namespace))
+        recorder.record(event(namespace))
         await recorder.flush()
     assert len(events(control_plane, namespace)) == 1

@@ -8,9 +8,7 @@ from tests.plugins.asking import rejections, scores
 from longshore.api import NodeAffinity as Affinity
 from longshore.api import NodeSelector
 from longshore.config import (
-    DEFAULT_PLUGINS as CONFIGURABLE,
-)
-from longshore.config import (
+    KUBE_SCHEDULER_PLUGINS,
     NodeAffinityArgs,
     NodeResourcesFitArgs,
     ScoringStrategy,
@@ -33,7 +31,7 @@ def test_a_plugin_is_made_by_its_name(name: str) -> None:
 
 
 def test_all_names_are_those_of_kube_scheduler_in_its_order() -> None:
-    assert list(DEFAULT_PLUGINS) == [name for name in CONFIGURABLE if name in DEFAULT_PLUGINS]
+    assert list(DEFAULT_PLUGINS) == [name for name in KUBE_SCHEDULER_PLUGINS if name in DEFAULT_PLUGINS]
 
 
 def test_arguments_reach_the_plugin() -> None:

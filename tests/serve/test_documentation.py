@@ -45,10 +45,10 @@ def test_the_tables_and_the_registries_agree() -> None:
     assert set(listed) == there
 
 
-def test_what_is_said_not_to_be_there_is_not() -> None:
+def test_metrics_listed_as_not_available_do_not_exist() -> None:
     registry = registry_of(Metrics(Engine()), _Process())
     there = {described(family)[0] for family in registry.collect()}
-    [missing] = re.findall(r"^- Not there: (.*?)\n\n", TEXT, flags=re.MULTILINE | re.DOTALL)
+    [missing] = re.findall(r"^- \*\*Not available\*\*: (.*?)\n\n", TEXT, flags=re.MULTILINE | re.DOTALL)
     names = re.findall(r"`(scheduler_\w+)`", missing)
     assert names
     assert not there & set(names)

@@ -7,7 +7,7 @@ import pytest
 
 from longshore.api import Change, PersistentVolume
 from longshore.engine import Conflict, CreateObject, Engine, Failed, Gone, Outcome, PatchObject, Succeeded
-from longshore.framework.controllers import Errand
+from longshore.framework.controllers import Controller, Errand
 from longshore.framework.effects import Ask
 from longshore.sim import Faults, Simulation
 from longshore.sim.api_server import SimulatedApiServer
@@ -16,7 +16,7 @@ from longshore.testing import node, pod, pv
 DISK = CreateObject(PersistentVolume, "", "disk", {"metadata": {"labels": {"a": "1"}}})
 
 
-class Asks:
+class Asks(Controller):
     """A controller that asks for one thing, and notes what it hears, and when."""
 
     def __init__(self, engine: Engine, effect: Ask) -> None:

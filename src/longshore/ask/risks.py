@@ -18,7 +18,6 @@ from longshore.api import Change, Container, Node, ObjectMeta, Pod, PodSpec, Res
 from longshore.cluster import ClusterState, PodInfo
 from longshore.cluster.measures import PERCENTILES
 from longshore.engine import Engine
-from longshore.engine.handle import EngineHandle
 from longshore.errors import UserError
 from longshore.framework import CycleState
 from longshore.measure.providers import Values
@@ -113,7 +112,7 @@ def risks(
 
 
 def _ask(engine: Engine, pod: PodInfo, args: SafeOverloadArgs, now: float) -> dict[str, NodeRisk]:
-    handle, state, nodes = EngineHandle(engine), CycleState(), engine.cluster.all_nodes()
+    handle, state, nodes = engine.handle(engine.scheduler_name), CycleState(), engine.cluster.all_nodes()
     overload = SafeOverload(args, handle=handle)
     balance_args = SafeBalanceArgs(args.forecast_weight, args.fine_scores, args.missing)
     balance = SafeBalance(balance_args, handle=handle)

@@ -114,7 +114,7 @@ def _problem(name: str, module: str, plugin: str) -> str:
     """Why an agent cannot have this name, if it cannot."""
     from importlib.metadata import entry_points
 
-    from longshore.config.plugins import DEFAULT_PLUGINS
+    from longshore.config.plugins import KUBE_SCHEDULER_PLUGINS
     from longshore.config.registry import GROUP
     from longshore.serve.extender.agent_choice import ALL, known_agents
 
@@ -126,7 +126,7 @@ def _problem(name: str, module: str, plugin: str) -> str:
     if name == ALL or name in known_agents():
         return f"{name!r} is the name of agents that are installed: choose another"
     taken = {point.name for point in entry_points(group=GROUP)}
-    if plugin in taken | DEFAULT_PLUGINS.keys():
+    if plugin in taken | KUBE_SCHEDULER_PLUGINS.keys():
         return f"its plugin would be called {plugin}, as another one is: choose another name"
     if plugin in {*dir(builtins), *_names_in_use()}:
         return (

@@ -33,7 +33,7 @@ from longshore.config.measurements import (
     MeasurementSettings,
     load_measurements,
 )
-from longshore.config.plugins import DEFAULT_PLUGINS, POINTS, DefaultPlugin, PluginPoints
+from longshore.config.plugins import KUBE_SCHEDULER_PLUGINS, KubeSchedulerPlugin, PluginPoints
 from longshore.config.problems import InvalidConfiguration
 from longshore.config.values import (
     ClientConnection,
@@ -47,17 +47,16 @@ from longshore.config.values import (
 from longshore.config.webhooks import ManagedResource, Webhook, WebhookTLS
 
 __all__ = [
-    "DEFAULT_PLUGINS",
+    "KUBE_SCHEDULER_PLUGINS",
     "MEASURES",
-    "POINTS",
     "ClientConnection",
     "Configuration",
-    "DefaultPlugin",
     "DefaultPreemptionArgs",
     "DynamicResourcesArgs",
     "EnabledPlugin",
     "InterPodAffinityArgs",
     "InvalidConfiguration",
+    "KubeSchedulerPlugin",
     "LeaderElection",
     "Loaded",
     "LongshoreSettings",

@@ -10,26 +10,12 @@ import msgspec
 
 PluginPoints = Set[str]
 
-POINTS = (
-    "preEnqueue",
-    "queueSort",
-    "preFilter",
-    "filter",
-    "postFilter",
-    "preScore",
-    "score",
-    "reserve",
-    "permit",
-    "preBind",
-    "bind",
-    "postBind",
-)
 MULTI_POINT = "multiPoint"
 # Part of the alpha scheduling of whole pod groups; the file may name them, nothing is called there yet.
 PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 
 
-class DefaultPlugin(msgspec.Struct, frozen=True):
+class KubeSchedulerPlugin(msgspec.Struct, frozen=True):
     """A plugin of kube-scheduler. Weight 0: the default set gives none, which counts as 1 where it scores."""
 
     points: PluginPoints
@@ -45,12 +31,14 @@ class DefaultPlugin(msgspec.Struct, frozen=True):
         return self.inert and not self.default
 
 
-def _plugin(points: str, weight: int = 0, *, default: bool = True, inert: bool = False) -> DefaultPlugin:
-    return DefaultPlugin(frozenset(points.split()), weight, default, inert)
+def _plugin(
+    points: str, weight: int = 0, *, default: bool = True, inert: bool = False
+) -> KubeSchedulerPlugin:
+    return KubeSchedulerPlugin(frozenset(points.split()), weight, default, inert)
 
 
 # In the order of the default MultiPoint set.
-DEFAULT_PLUGINS: Mapping[str, DefaultPlugin] = {
+KUBE_SCHEDULER_PLUGINS: Mapping[str, KubeSchedulerPlugin] = {
     "SchedulingGates": _plugin("preEnqueue"),
     "PrioritySort": _plugin("queueSort"),
     "NodeUnschedulable": _plugin("filter"),

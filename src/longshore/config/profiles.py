@@ -6,17 +6,17 @@ from functools import partial
 from longshore.config.arguments import DEFAULT_ARGS, PluginArgs, read_arguments
 from longshore.config.fields import Fields, read_mapping
 from longshore.config.plugins import (
-    DEFAULT_PLUGINS,
     IDLE_POINTS,
+    KUBE_SCHEDULER_PLUGINS,
     MULTI_POINT,
     PLACEMENT_POINTS,
-    POINTS,
     REMOVED_PLUGINS,
     PluginPoints,
 )
 from longshore.config.problems import Report, child, quoted, suggestion
 from longshore.config.resolution import ALL, PluginSet, resolve
 from longshore.config.values import EnabledPlugin, ProfileConfiguration
+from longshore.framework.extension_points import POINTS
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -25,14 +25,14 @@ class Plugins:
     """All plugins that a file may name, and those named in it that have no effect yet."""
 
     def __init__(self, known: Mapping[str, PluginPoints]) -> None:
-        defaults = {name: plugin.points for name, plugin in DEFAULT_PLUGINS.items()}
-        absent = {name for name, plugin in DEFAULT_PLUGINS.items() if plugin.absent}
+        defaults = {name: plugin.points for name, plugin in KUBE_SCHEDULER_PLUGINS.items()}
+        absent = {name for name, plugin in KUBE_SCHEDULER_PLUGINS.items() if plugin.absent}
         # Somebody's own plugin may take the place of one that is not there, but of no other default.
         own = {name: points for name, points in known.items() if name not in defaults or name in absent}
         self.implements: Mapping[str, PluginPoints] = defaults | own
         self.own = own.keys()
         self.absent = absent - own.keys()
-        self.inert = {name for name, plugin in DEFAULT_PLUGINS.items() if plugin.inert} - own.keys()
+        self.inert = {name for name, plugin in KUBE_SCHEDULER_PLUGINS.items() if plugin.inert} - own.keys()
         self._inert_in_file: dict[str, None] = {}
         self._idle_in_file: dict[str, set[str]] = {}
 

@@ -22,11 +22,12 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from longshore.config.plugins import DEFAULT_PLUGINS, PluginPoints
+from longshore.config.plugins import KUBE_SCHEDULER_PLUGINS, PluginPoints
 from longshore.errors import UserError
+from longshore.framework.extension_points import points_of
 from longshore.framework.functions import FunctionPlugin
-from longshore.framework.points import Handle, Plugin
-from longshore.framework.profile import points_of
+from longshore.framework.handle import Handle
+from longshore.framework.points import Plugin
 
 GROUP = "longshore.plugins"
 _OURSELVES = "longshore"
@@ -134,7 +135,7 @@ def register(thing: Any, *, source: str = "") -> Registered:
             f'{place}: {own} has no name: give it one, as in name = "{own}"; '
             "a class that is no plugin can begin with an underscore"
         )
-    default = DEFAULT_PLUGINS.get(name)
+    default = KUBE_SCHEDULER_PLUGINS.get(name)
     if default is not None and not default.absent:
         raise UserError(f"{place}: {name} is the name of a default plugin: choose another")
     weight = getattr(thing, "weight", 1)

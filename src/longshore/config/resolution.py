@@ -12,12 +12,12 @@ from collections.abc import Mapping
 import msgspec
 
 from longshore.config.plugins import (
-    DEFAULT_PLUGINS,
+    KUBE_SCHEDULER_PLUGINS,
     MULTI_POINT,
-    POINTS,
     PluginPoints,
 )
 from longshore.config.values import EnabledPlugin
+from longshore.framework.extension_points import POINTS
 
 ALL = "*"
 
@@ -43,7 +43,7 @@ def resolve(
 def _merged(own: PluginSet) -> dict[str, int]:
     kept = {
         name: own.enabled.get(name, plugin.weight)
-        for name, plugin in DEFAULT_PLUGINS.items()
+        for name, plugin in KUBE_SCHEDULER_PLUGINS.items()
         if plugin.default and ALL not in own.disabled and name not in own.disabled
     }
     # A name that is there already keeps its place.

@@ -31,10 +31,10 @@ from longshore.engine.profiles import Profiles, make_profile
 from longshore.engine.queue.cluster_events import other_event
 from longshore.engine.queue.scheduling_queue import Entry, Place, Queue
 from longshore.engine.request import Instruction
-from longshore.framework import Status
+from longshore.framework import Handle, Status
 from longshore.framework.controllers import Controller
 from longshore.framework.effects import Tell
-from longshore.framework.points import PodListener
+from longshore.framework.handle import PodListener
 from longshore.framework.profile import Profile, TieBreak
 from longshore.plugins import DEFAULT_PLUGINS, Factory
 
@@ -142,6 +142,10 @@ class Engine:
         """Seconds since 1970, if the driver has said how its clock and the wall's differ."""
         return self._now + self.epoch
 
+    def handle(self, scheduler_name: str) -> Handle:
+        """Return what the plugins of the profile see of the engine."""
+        return self._handles[scheduler_name]
+
     def chooser(self, scheduler_name: str) -> Chooser:
         """What decides in the profile: to ask what it would do."""
         return self._handles[scheduler_name].chooser
@@ -176,7 +180,7 @@ class Engine:
         """Not while extenders are asked, nor before controllers know what they need."""
         if self._underway.consulting is not None:
             return False
-        return not any(getattr(each, "unready", False) for each in self._controllers)
+        return not any(each.unready for each in self._controllers)
 
     @property
     def settled(self) -> bool:
@@ -240,8 +244,7 @@ class Engine:
         """The driver is to stop: what controllers want to have done before."""
         self._now = now
         for controller in self._controllers:
-            finish = getattr(controller, "finish", None)
-            for errand in () if finish is None else finish(now=now):
+            for errand in controller.finish(now=now):
                 self._errands.start(errand)
         requests, self._underway.outbox = self._underway.outbox, []
         return requests
@@ -336,5 +339,5 @@ class Engine:
     @property
     def watches(self) -> tuple[type[ApiObject], ...]:
         """Kinds that controllers need to hear of, besides those of Kubernetes itself."""
-        kinds = (kind for each in self._controllers for kind in getattr(each, "watches", ()))
+        kinds = (kind for each in self._controllers for kind in each.watches)
         return tuple(dict.fromkeys(kinds))

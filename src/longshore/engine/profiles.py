@@ -9,8 +9,9 @@ from longshore.api import Pod
 from longshore.config import Configuration, ProfileConfiguration
 from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Action, Code, Handle, Plugin, Resource, Status, WakeOn
+from longshore.framework.extension_points import PRE_ENQUEUE, QUEUE_SORT, points_of
 from longshore.framework.points import PreEnqueue
-from longshore.framework.profile import Profile, points_of
+from longshore.framework.profile import Profile
 from longshore.plugins import Factory, PrioritySort
 
 # Why the engine itself sets a pod aside: it asks for what cannot be read, or there is no node at all.
@@ -90,9 +91,9 @@ class Profiles:
         self._profiles = profiles
         self._tell = tell
         first = next(iter(profiles.values()))
-        if first.queue_sort is None:
+        if not (sorts := first.at(QUEUE_SORT)):
             raise ValueError("a profile needs a QueueSort plugin")
-        self._queue_sort = first.queue_sort
+        self._queue_sort = sorts[0]
         self.sort_key: Callable[[Pod, float], Any] = self._rank
         if isinstance(self._queue_sort, PrioritySort):
             self.sort_key = self._queue_sort.sort_key
@@ -106,7 +107,7 @@ class Profiles:
 
     def pre_enqueue(self, pod: Pod, first: str) -> Status | None:
         """The refusal of the first plugin that keeps the pod out; `first` is asked before the others."""
-        plugins: Sequence[PreEnqueue] = self._profiles[pod.spec.scheduler_name].pre_enqueue
+        plugins: Sequence[PreEnqueue] = self._profiles[pod.spec.scheduler_name].at(PRE_ENQUEUE)
         if first:
             plugins = sorted(plugins, key=lambda plugin: bool(plugin.name != first))
         for plugin in plugins:

@@ -8,11 +8,10 @@ def fast_disks(pod, node):
 from longshore.framework.cluster_events import Action, ClusterEvent, Resource, WakeOn
 from longshore.framework.cycle_state import CycleState
 from longshore.framework.functions import filter_plugin, score_plugin
+from longshore.framework.handle import Factory, Handle
 from longshore.framework.points import (
     MAX_SCORE,
-    Factory,
     Forced,
-    Handle,
     NodeStatuses,
     Plugin,
     PostFilterResult,

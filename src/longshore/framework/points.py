@@ -1,7 +1,7 @@
-"""The extension points: the whole contract in one file, without behavior.
+"""The extension points of the scheduling cycle: what a plugin implements, and nothing else.
 
-A plugin is an object with a `name` and the methods of one or more points. One decorated function is enough
-for the simplest (see `longshore.framework.functions`); this is a whole class:
+A plugin is an object with a `name` and the methods of one or more points. A single decorated function is
+enough for the simplest plugins (see `longshore.framework.functions`). This is a complete class:
 
     class KeepsACoreFree:
         name = "KeepsACoreFree"
@@ -12,126 +12,151 @@ for the simplest (see `longshore.framework.functions`); this is a whole class:
 
 An attempt to schedule a pod goes through the points in this order:
 
-    PreEnqueue → QueueSort                                                  in the queue
-    PreFilter → Filter → PostFilter if nothing is left                      which nodes will do
-    PreScore → Score → NormalizeScore                                       which of them is best
-    Reserve → Permit                                                        the node is chosen
-    PreBind → Bind → PostBind, or Unreserve if anything fails from Reserve  it is made so
+    PreEnqueue → QueueSort                                                  the queue
+    PreFilter → Filter → PostFilter if no node is left                      find the nodes that fit
+    PreScore → Score → NormalizeScore                                       find the best of them
+    Reserve → Permit                                                        settle on the node
+    PreBind → Bind → PostBind, or Unreserve if anything fails from Reserve  assign the pod to it
 
-Rules for every point:
+These rules hold at every point:
 
-- Within a point, plugins are asked in the order of the profile.
-- Look at the arguments alone, so that a decision can be repeated; change none but `state`.
-- Where a point returns a `Status`, None means success.
-- A plugin that raises, answers nonsense or takes too long fails the attempt of this one pod, under its name.
+- Within a point, plugins are called in the order in which the profile lists them.
+- A plugin decides by its arguments alone, so that a decision can be repeated. It must not change any of them
+  except `state`.
+- Where a method returns a `Status`, None means success.
+- A plugin that raises, returns an invalid answer or takes too long fails the attempt of this one pod. The
+  plugin's name is in the pod's event and condition.
 
-Filter and Score come in two forms. The vectorized one answers for many nodes at once: every quantity of
-`nodes` is an array with one element for each of them, and so is the answer. The plain one (`filter_node`,
-`score_node`) is asked about one node at a time, and only about those that passed the vectorized filters.
+Filter and Score come in two forms. The vectorized form answers for many nodes in one call: every quantity of
+`nodes` is an array with one element for each node, and so is the answer. The plain form (`filter_node`,
+`score_node`) is called for one node at a time, and only for nodes that passed the vectorized filters.
+
+`longshore.framework.handle` declares what a plugin can ask of the engine, `longshore.framework.reads` how it
+declares which annotations and conditions of pods it reads, `longshore.framework.agents` what makes a plugin a
+scheduler agent, and `longshore.framework.controllers` what runs next to the scheduling of pods.
 """
 
 import enum
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Collection, Generator, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from longshore.api import Pod
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
-from longshore.framework.cluster_events import WakeOn
 from longshore.framework.cycle_state import CycleState
-from longshore.framework.effects import Ask, Outcome, Tell
+from longshore.framework.effects import Ask, Outcome
 from longshore.framework.status import Code, Status
 
 MAX_SCORE = 100
-# No plugin may hold a pod in Permit for longer; in seconds.
+# The longest time, in seconds, that a plugin can hold a pod in Permit.
 MAX_PERMIT_WAIT = 15 * 60.0
 
 
 class Scope(enum.Enum):
-    """What a plugin's answers about a node depend on, besides the pod: how long they may be kept.
+    """What a plugin's answer about a node depends on, apart from the pod: how long answers are kept.
 
-    It is a promise. With NODE or PODS the answers are asked for once for all pods with equal namespace,
-    labels, owner and spec, and then again only for nodes that changed; they must not depend on anything else.
+    The scope is a promise. With NODE or PODS, the engine asks once for all pods with equal namespace, labels,
+    owner and spec, and asks again only about nodes that have changed since. The answer must not depend on
+    anything else, such as the pod's annotations, its status or the time.
     """
 
-    # The node object alone.
+    # The answer depends on the node object alone.
     NODE = enum.auto()
-    # The node object and the pods on it. Such a plugin must use operators only, so that it works on the
-    # numbers of a single node as it does on arrays.
+    # The answer depends on the node object and on the pods on it. The plugin must use operators only, because
+    # it is called with the numbers of a single node as well as with arrays.
     PODS = enum.auto()
-    # Anything: the plugin is asked each time.
+    # The answer may depend on anything. The plugin is called in each attempt.
     CLUSTER = enum.auto()
 
 
 class Plugin(Protocol):
-    """What all plugins have.
+    """What all plugins have in common.
 
-    Four more attributes are optional:
+    A plugin may have these attributes too:
 
-    `scope: Scope`                       of its filter and its score; CLUSTER if it is absent
-    `weight: int`                        of its score, where no configuration gives one; 1 if it is absent
-    `wakes_on: Sequence[WakeOn]`         events that may cure a rejection by this plugin. If it is absent, any
-                                         event may; if it is empty, only a change of the pod itself
-    `concerns(self, pod: PodInfo) -> bool`
-                                         whether the plugin has anything to do with such pods, by namespace,
-                                         labels, owner and spec alone. If not, it is passed over from
-                                         PreFilter to PreBind, save PostFilter: there all are asked
+    `scope: Scope`                 The scope of its Filter and its Score. The default is CLUSTER.
+    `weight: int`                  The weight of its Score where no configuration sets one. The default is 1.
+    `wakes_on: Sequence[WakeOn]`   The events that may make a pod schedulable that this plugin rejected. By
+                                   default any event may. If it is empty, only a change of the pod itself may.
+    `reads: Reads`                 The annotations and conditions of pods that the plugin reads. By default it
+                                   reads none, and reading one raises `UndeclaredRead`.
     """
 
     @property
     def name(self) -> str:
-        """What users know it by: in messages and in the configuration."""
+        """The name of the plugin in messages, metrics and the configuration."""
+        ...
+
+
+@runtime_checkable
+class Concerns(Plugin, Protocol):
+    """A plugin that has to do with some pods only. It is skipped for the others."""
+
+    def concerns(self, pod: PodInfo) -> bool:
+        """Whether the plugin has anything to do with pods of this namespace, labels, owner and spec.
+
+        If not, it is skipped at every point from PreFilter to PreBind except PostFilter. The plugin must not
+        look at anything else of the pod, because it is called once for all pods that are alike.
+        """
         ...
 
 
 class PreEnqueue(Plugin, Protocol):
-    """Keeps a pod out of the queue until it is ready to be tried."""
+    """Keeps a pod out of the queue until it is ready to be scheduled."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Success lets it in. With anything else the pod is gated: no attempt is made and nothing is written.
+        """Return success to let the pod into the queue.
 
-        It is asked again when an event comes that the plugin wakes on. Must be quick.
+        Any other status gates the pod: no attempt is made, and nothing is written to the pod. The plugin is
+        called again after an event that it wakes on. It must be quick.
         """
         ...
 
 
 class QueueSort(Plugin, Protocol):
-    """The order of the queue. There is exactly one, the same in all profiles."""
+    """Orders the queue. A scheduler has exactly one such plugin, the same in all profiles."""
 
     def sort_key(self, pod: Pod, since: float) -> Any:
-        """The pod with the lower key is tried first. `since`: when it came, or when it last failed."""
+        """Return the pod's key. The pod with the lowest key is scheduled first.
+
+        `since` is the time at which the pod entered the queue or at which its last attempt failed. Equal
+        arguments must give equal keys.
+        """
         ...
 
 
 class Forced(msgspec.Struct, frozen=True):
-    """The pod goes to this node, whatever speaks against it."""
+    """The one node that the pod must go to. No filter is called."""
 
     node: str
 
 
 class PreFilter(Plugin, Protocol):
-    """Works out what the filter of the same plugin needs, or narrows the nodes down."""
+    """Prepares the Filter of the same plugin, or restricts the pod to some of the nodes."""
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, cluster: ClusterState
     ) -> Status | Collection[str] | Forced | None:
-        """Once for an attempt, before any filter.
+        """Called once in an attempt, before any filter.
 
-        A collection of names: only these nodes are looked at; several plugins' are intersected. `Forced`: no
-        filter is asked, and what PreFilters after this one object to is passed over. Skip: the filter of this
-        plugin is not called. Unschedulable: the other PreFilters still run, so that preemption finds their
-        state, then the attempt fails. UnschedulableAndUnresolvable: it fails at once.
+        A collection of node names restricts the attempt to these nodes; the collections of several plugins
+        are intersected. `Forced` sends the pod to one node: no filter is called, and rejections by later
+        PreFilters are ignored. Skip means that the Filter of this plugin need not be called. After
+        Unschedulable the other PreFilters still run, because preemption needs what they prepare, and then the
+        attempt fails. UnschedulableAndUnresolvable fails the attempt at once.
         """
         ...
 
 
+@runtime_checkable
 class PreFilterExtensions(Plugin, Protocol):
-    """Keeps what PreFilter worked out in step with pods that are imagined on a node, or away from it.
+    """Keeps what PreFilter prepared up to date while pods are added to a node, or removed, hypothetically.
 
-    Needed if that depends on the pods of the cluster. Called after PreFilter on a clone of the state, when
-    nominated pods and preemption are looked into. Anything but success is an error.
+    A PreFilter needs both methods if what it prepares depends on the pods in the cluster. They are called
+    after PreFilter, with a clone of its state, while nominated pods and preemption are evaluated. Any status
+    except success is an error.
     """
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: OneNode) -> Status | None: ...
@@ -142,10 +167,11 @@ class PreFilterExtensions(Plugin, Protocol):
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """A reason in words that users see, and the nodes it holds for.
+    """A reason, in words that users read, and the nodes that it applies to.
 
-    `unresolvable`: evicting pods from the node would not help; for all of them, or node by node. `pending`:
-    nor would it, for the plugin waits for something. When that happens the pod is tried at once.
+    `unresolvable` says that evicting pods from the node would not help, for all of the nodes or for each.
+    `pending` says that evicting pods would not help because the plugin waits for an event. The pod is
+    scheduled without backoff when that event occurs.
     """
 
     reason: str
@@ -155,129 +181,67 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class Filter(Plugin, Protocol):
-    """Rules out nodes on which the pod cannot run, for all nodes at once."""
+    """Rejects the nodes on which the pod cannot run, in one call for all nodes."""
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Iterable[Rejection]:
-        """Yield each reason with the nodes it holds for; a node that no reason holds for will do.
+        """Yield each reason with the nodes that it applies to. A node without any reason fits.
 
-        Say only whether the node would do as things are now; which of the good ones is best is for Score. A
-        node may have several reasons: they are shown in the order in which they came. Nodes that another
-        filter has ruled out may be among those asked about; the first plugin that refuses a node counts.
+        The answer must only say whether the pod can run on a node as it is now; which node is best is for
+        Score to say. A node may have several reasons, which users see in the order in which they are yielded.
+        `nodes` may contain nodes that another filter has rejected; a node counts as rejected by the first
+        plugin that rejects it.
         """
         ...
 
 
 class PlainFilter(Plugin, Protocol):
-    """Rules out nodes on which the pod cannot run, one by one."""
+    """Rejects the nodes on which the pod cannot run, in one call for each node."""
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> Status | str | None:
-        """None: it will do. A string is the reason why not; a `Status` says also whether preemption helps.
+        """Return None if the node fits, or else the reason why not.
 
-        Pending says that it does not, and that the pod is to be tried at once when what the plugin waits for
-        happens.
+        A `Status` says more than a string: UnschedulableAndUnresolvable that evicting pods would not help,
+        and Pending that the pod should be scheduled, without backoff, when an event occurs for which the
+        plugin waits.
         """
         ...
 
 
 class NodeStatuses(Protocol):
-    """Why each node was refused, as PostFilter sees it."""
+    """Why each node was rejected. PostFilter gets it."""
 
     @property
     def pre_filter(self) -> Status | None:
-        """Why a PreFilter refused the pod itself, if one did: then no node was looked at."""
+        """The status of the PreFilter that rejected the pod, if one did. Then no node was examined."""
         ...
 
-    def code(self, row: int) -> Code: ...
+    def code(self, row: int) -> Code:
+        """Return the code with which the node in this row was rejected."""
+        ...
 
     def rows(self, code: Code) -> Ints:
-        """The rows of the nodes that were refused with this code."""
+        """Return the rows of the nodes that were rejected with this code."""
         ...
-
-
-# Given a pod before and after a change: None before the first of them, and after the last.
-PodListener = Callable[[Pod | None, Pod | None], None]
-
-
-class Handle(Protocol):
-    """What the engine lets plugins do, besides answering. Factories get it."""
-
-    @property
-    def cluster(self) -> ClusterState: ...
-
-    def now(self) -> float:
-        """The time of the engine, in seconds. There is no other."""
-        ...
-
-    def filter_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> Status | None:
-        """What the profile's filters would say about the pod on the node as imagined.
-
-        Nominated pods of equal or higher priority count, as they do in an attempt.
-        """
-        ...
-
-    def looks_at_one_node(self, state: CycleState, pod: PodInfo) -> bool:
-        """Whether all filters that have a say in the attempt look at one node at a time."""
-        ...
-
-    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: OneNode) -> Status | None:
-        """Imagine one more pod on the node: in `node` and in the state of all PreFilters."""
-        ...
-
-    def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: OneNode) -> Status | None:
-        """Imagine the node without the pod, likewise."""
-        ...
-
-    def waiting_pods(self) -> Mapping[str, str]:
-        """The pods held in Permit: UID to the node that they are to go to."""
-        ...
-
-    def allow(self, uid: str, plugin: str) -> None:
-        """The plugin holds the waiting pod no longer; when no plugin does, it is bound."""
-        ...
-
-    def reject(self, uid: str, plugin: str, message: str) -> None:
-        """The waiting pod is not to be bound; it goes back to the queue."""
-        ...
-
-    def tell(self, effect: Tell) -> None:
-        """Inform people: an event, a condition or a nomination. Nothing is answered."""
-        ...
-
-    def activate(self, pods: Iterable[Pod]) -> None:
-        """Try these waiting pods again at once."""
-        ...
-
-    def on_pod_change(self, listener: PodListener, plugin: str) -> None:
-        """Have it called with every pod before and after each change, once the cluster state knows of it.
-
-        For plugins with a memory of their own. What it raises, or that it takes too long, is told in an event
-        of the pod under the plugin's name, if the pod waits for a node here; it is scheduled all the same.
-        """
-        ...
-
-
-# Makes a plugin, given its arguments, or None for the defaults, and what the engine lets it do.
-Factory = Callable[[Any, Handle], Plugin]
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node, and what it takes to make room there. The candidate with the lowest cost is the best."""
+    """A node, and the pods whose eviction would make room there. The one with the lowest cost is best."""
 
     node: str
-    # The most important ones first.
+    # The most important pods come first.
     victims: tuple[PodInfo, ...]
-    # The first number is that of violated disruption budgets.
+    # The first number is how many disruption budgets would be violated.
     cost: tuple[int, int, int, int]
-    # When the most important of them started; the later the better, should the costs be equal.
+    # The time at which the most important victim started. Among equal costs the latest time is best.
     started: str
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """What was found for a pod that fits nowhere.
+    """What a PostFilter found for a pod that fits no node.
 
-    `nominated`: the node that is to become free for it; empty takes an earlier nomination away, None leaves
-    it as it is. `victims` are evicted. `candidates` are all that were found, the nominated node among them:
-    extenders may rule out some.
+    `nominated` is the node that will become free for the pod; an empty name withdraws an earlier nomination,
+    and None leaves it unchanged. The `victims` are evicted. `candidates` are all that were found, including
+    the nominated node: HTTP extenders may exclude some of them.
     """
 
     status: Status | None = None
@@ -287,103 +251,120 @@ class PostFilterResult(msgspec.Struct, frozen=True):
 
 
 class PostFilter(Plugin, Protocol):
-    """Looks for a way out when no node will do."""
+    """Makes room for a pod that fits no node, for example by preemption."""
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
-        """Called when no node is left, also after PreFilter said Unschedulable.
+        """Called when no node is left, also if a PreFilter returned Unschedulable.
 
-        Success ends the search: the attempt still fails, but the pod is nominated and the victims are
-        evicted. Unschedulable goes on to the next plugin; UnschedulableAndUnresolvable and Error end it.
+        With success, the pod is nominated, the victims are evicted and no further plugin is called; the
+        attempt fails nevertheless. After Unschedulable the next plugin is called. Any other status ends the
+        search.
         """
         ...
 
 
 class PreScore(Plugin, Protocol):
-    """Works out what the score of the same plugin needs."""
+    """Prepares the Score of the same plugin."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Once for an attempt, with the nodes that passed. Skip: the score of this plugin is not called."""
+        """Called once in an attempt, with the nodes that fit.
+
+        Skip means that the Score of this plugin need not be called.
+        """
         ...
 
 
 class Score(Plugin, Protocol):
-    """Ranks the nodes that passed all filters, all at once.
+    """Ranks the nodes that fit, in one call for all of them.
 
-    Called only if more than one node passed; with a single one there is nothing to rank.
+    It is called only if more than one node fits.
     """
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
-        """A whole number for each node, the higher the better, or one number if it is the same for all.
+        """Return an integer for each node, or a single integer if it is the same for all. Higher is better.
 
-        From 0 to MAX_SCORE, unless the plugin normalizes. The profile's weight is applied afterwards.
+        Scores range from 0 to MAX_SCORE unless the plugin normalizes them. They are multiplied by the weight
+        of the plugin afterwards.
         """
         ...
 
 
 class PlainScore(Plugin, Protocol):
-    """Ranks the nodes that passed all filters, one by one."""
+    """Ranks the nodes that fit, in one call for each node."""
 
     def score_node(self, state: CycleState, pod: PodInfo, node: OneNode) -> int:
-        """As in Score."""
+        """Return the score of one node, in the range that `Score` describes."""
         ...
 
 
 class NormalizeScore(Plugin, Protocol):
-    """Brings the scores of the same plugin into the range."""
+    """Scales the scores of the same plugin to the range from 0 to MAX_SCORE."""
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Ints, nodes: Nodes) -> Ints:
-        """Given the scores of all nodes that passed: as many numbers from 0 to MAX_SCORE."""
+        """Return as many scores, from 0 to MAX_SCORE, given the scores of all nodes that fit."""
         ...
 
 
 class Reserve(Plugin, Protocol):
-    """For plugins with a memory of their own: the pod will take the node, or will not after all."""
+    """Updates the state of a plugin that counts what pods use, before a pod is bound."""
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
-        """Called when the node is chosen. A rejection makes the pod unschedulable, by this plugin."""
+        """Called when the node is chosen. A rejection makes the pod unschedulable."""
         ...
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
-        """Called if anything fails from Reserve on, for all plugins in reverse order.
+        """Called if anything fails from Reserve on, for all Reserve plugins in reverse order.
 
-        Also for those whose `reserve` was never called, so it must do nothing then, or if called twice.
+        It is also called for plugins whose `reserve` was not called, and may be called twice. It must do
+        nothing then, and it must not fail.
         """
         ...
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Hold the pod until `Handle.allow` or `Handle.reject`, for at most this many seconds."""
+    """Hold the pod until `Handle.allow` or `Handle.reject` is called, for at most this many seconds."""
 
     seconds: float
 
 
 class Permit(Plugin, Protocol):
-    """The last word before the pod is bound."""
+    """Approves, rejects or delays the binding of a pod."""
 
     def permit(self, state: CycleState, pod: PodInfo, node: str) -> Status | Wait | None:
-        """Success approves, a rejection denies, `Wait` holds. When its time is over the pod is rejected.
+        """Return success to approve, a rejection to reject, or `Wait` to hold the pod.
 
-        A held pod keeps its room on the node. Several plugins may hold it: all of them have to allow it.
+        A held pod keeps its room on the node. If several plugins hold it, all of them have to allow it. A pod
+        whose time runs out is rejected.
         """
         ...
 
 
 # What PreBind, Bind and PostBind may be: a function that answers at once; a generator that yields effects and
-# is resumed with their outcome; or `async def`, which runs beside the scheduler and may wait for anything.
+# is resumed with the outcome of each; or an `async def`, which runs concurrently with the scheduler and may
+# await anything.
 Answer = Status | None | Generator[Ask, Outcome, Status | None] | Awaitable[Status | None]
 
 
 class PreBind(Plugin, Protocol):
-    """Work that has to be done before the pod can run on the node, such as providing its volumes."""
+    """Does the work that must be finished before the pod is bound, such as provisioning a volume."""
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Answer:
-        """Anything but success fails the attempt; it is repeated after a while.
+        """Return success when the work is finished. Any other status fails the attempt; it is retried later.
 
-        Should a more important pod need the room meanwhile, this one gives way: a generator is closed, what
-        an `async def` answers later is passed over, and the plugins are told to unreserve.
+        If a pod of higher priority needs the room in the meantime, this attempt is canceled: a generator is
+        closed, the answer of an `async def` is ignored, and Unreserve is called.
+        """
+        ...
 
-        A plugin may also have `pre_bind_pre_flight(state, pod, node) -> Status | None`: Skip there means that
-        there is nothing to do for this pod, so it need not be told that it is expected on the node.
+
+class PreBindPreFlight(PreBind, Protocol):
+    """A PreBind that can say beforehand whether it has work to do."""
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
+        """Return Skip if PreBind has nothing to do for this pod.
+
+        `pre_bind` is not called then. A pod that all PreBind plugins skip, and no Permit plugin holds, is
+        bound without being nominated to the node first. Any status except success and Skip fails the attempt.
         """
         ...
 
@@ -392,18 +373,16 @@ class Bind(Plugin, Protocol):
     """Assigns the pod to the node."""
 
     def bind(self, state: CycleState, pod: PodInfo, node: str) -> Answer:
-        """Skip leaves it to the next plugin; the first that does not decides."""
+        """Bind the pod, or return Skip to leave it to the next plugin.
+
+        The first plugin that does not return Skip decides how the attempt ends.
+        """
         ...
 
 
 class PostBind(Plugin, Protocol):
-    """Hears of pods that were bound."""
+    """Learns that a pod was bound."""
 
-    def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> Answer: ...
-
-
-class EnqueueExtensions(Plugin, Protocol):
-    """Says which events may cure a rejection by this plugin (see `Plugin`)."""
-
-    @property
-    def wakes_on(self) -> Sequence[WakeOn]: ...
+    def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> Answer:
+        """Called after the pod was bound. The answer has no effect."""
+        ...

@@ -1,82 +1,51 @@
-"""Which plugins decide, at which point, in which order and with which weight; and how a tie is broken.
+"""The plugins of one scheduler name: which of them are called at each point, in order and with weights.
 
-The plugins of a profile are looked at once, when it is made: what each of them has and promises is kept
-beside it, so that an attempt need not ask again.
+A profile looks at its plugins once, when it is made. It keeps what each of them has and promises, so that an
+attempt need not look again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from longshore.framework import points
 from longshore.framework.cluster_events import WakeOn
-from longshore.framework.points import Plugin, Scope
+from longshore.framework.extension_points import FILTER, POINTS, PRE_FILTER, SCORE, P_co, Point
+from longshore.framework.points import Plugin, PreFilterExtensions, Scope
 
 TieBreak = Literal["random", "first", "heap"]
-
-# Names of the points in a configuration, and the method that makes a plugin one of that point.
-POINTS: Mapping[str, tuple[str, ...]] = {
-    "preEnqueue": ("pre_enqueue",),
-    "queueSort": ("sort_key",),
-    "preFilter": ("pre_filter",),
-    "filter": ("filter", "filter_node"),
-    "postFilter": ("post_filter",),
-    "preScore": ("pre_score",),
-    "score": ("score", "score_node"),
-    "reserve": ("reserve", "unreserve"),
-    "permit": ("permit",),
-    "preBind": ("pre_bind",),
-    "bind": ("bind",),
-    "postBind": ("post_bind",),
-}
-
-
-def points_of(plugin: type | Plugin) -> frozenset[str]:
-    """The points that the plugin has methods for."""
-    return frozenset(
-        point for point, methods in POINTS.items() if any(hasattr(plugin, method) for method in methods)
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A plugin at the Filter or the Score point, with what it promises."""
+    """A plugin at Filter or Score, with what it promises."""
 
     plugin: Any
     name: str
     scope: Scope
-    # Answers node by node.
+    # It is called for one node at a time.
     plain: bool
     weight: int = 1
     normalizes: bool = False
-    # Its answers about a node depend on that node alone, and can be kept until it changes.
+    # Its answer about a node depends on that node alone, and can be kept until the node changes.
     local: bool = False
-    # Local, and to be asked again when pods come and go. It works on the numbers of a single node.
+    # Its answer is local but depends on the pods on the node. It works with the numbers of a single node.
     counts_pods: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     scheduler_name: str
-    pre_enqueue: tuple[points.PreEnqueue, ...] = ()
-    queue_sort: points.QueueSort | None = None
-    pre_filters: tuple[points.PreFilter, ...] = ()
     filters: tuple[Slot, ...] = ()
-    post_filters: tuple[points.PostFilter, ...] = ()
-    pre_scores: tuple[points.PreScore, ...] = ()
     scores: tuple[Slot, ...] = ()
-    reserves: tuple[points.Reserve, ...] = ()
-    permits: tuple[points.Permit, ...] = ()
-    pre_binds: tuple[points.PreBind, ...] = ()
-    binds: tuple[points.Bind, ...] = ()
-    post_binds: tuple[points.PostBind, ...] = ()
-    # PreFilters that have to be told of pods imagined on a node.
-    extensions: tuple[points.PreFilterExtensions, ...] = ()
+    # The PreFilters that have to be called when a pod is added to a node, or removed, hypothetically.
+    extensions: tuple[PreFilterExtensions, ...] = ()
+    # The events that each plugin wakes on, or None for all events.
     wakes: Mapping[str, Sequence[WakeOn] | None] = field(default_factory=dict)
-    # 0: all nodes.
+    # 0 means all nodes.
     percentage_of_nodes_to_score: int = 0
     tie_break: TieBreak = "random"
     seed: int = 0
+    _plugins: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -88,70 +57,55 @@ class Profile:
         tie_break: TieBreak = "random",
         seed: int = 0,
     ) -> "Profile":
-        """`enabled`: the plugins of each point by its name in a configuration, in order, with weights."""
-
-        def at(point: str) -> tuple[Any, ...]:
-            return tuple(plugin for plugin, _ in enabled.get(point, ()))
-
-        pre_filters = at("preFilter")
-        queue_sort = at("queueSort")
-        everything = {plugin.name: plugin for pairs in enabled.values() for plugin, _ in pairs}
+        """Make a profile of the plugins of each point, in order and with weights, by the point's name."""
+        pairs = {point: tuple(enabled.get(point, ())) for point in POINTS}
+        plugins = {point: tuple(plugin for plugin, _ in at) for point, at in pairs.items()}
+        everything = {plugin.name: plugin for at in plugins.values() for plugin in at}
         return cls(
             scheduler_name,
-            pre_enqueue=at("preEnqueue"),
-            queue_sort=queue_sort[0] if queue_sort else None,
-            pre_filters=pre_filters,
-            filters=tuple(slot(plugin, plain="filter_node") for plugin in at("filter")),
-            post_filters=at("postFilter"),
-            pre_scores=at("preScore"),
-            scores=tuple(
-                slot(plugin, plain="score_node", weight=weight) for plugin, weight in enabled.get("score", ())
-            ),
-            reserves=at("reserve"),
-            permits=at("permit"),
-            pre_binds=at("preBind"),
-            binds=at("bind"),
-            post_binds=at("postBind"),
-            extensions=tuple(plugin for plugin in pre_filters if hasattr(plugin, "add_pod")),
+            filters=tuple(_slot(FILTER, plugin) for plugin in plugins[FILTER.name]),
+            scores=tuple(_slot(SCORE, plugin, weight) for plugin, weight in pairs[SCORE.name]),
+            extensions=tuple(p for p in plugins[PRE_FILTER.name] if isinstance(p, PreFilterExtensions)),
             wakes={name: getattr(plugin, "wakes_on", None) for name, plugin in everything.items()},
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             tie_break=tie_break,
             seed=seed,
+            _plugins=plugins,
         )
+
+    def at(self, point: Point[P_co]) -> tuple[P_co, ...]:
+        """Return the plugins of the point in the order in which they are called."""
+        return self._plugins.get(point.name, ())
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """All plugins of the profile, each of them once."""
+        found = {id(plugin): plugin for at in self._plugins.values() for plugin in at}
+        return tuple(found.values())
 
     @property
     def enabled(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
-        """The names of the plugins that are called at each point, in order; those that score with weights."""
-        called: dict[str, Iterable[Any]] = {
-            "preEnqueue": self.pre_enqueue,
-            "queueSort": () if self.queue_sort is None else (self.queue_sort,),
-            "preFilter": self.pre_filters,
-            "filter": self.filters,
-            "postFilter": self.post_filters,
-            "preScore": self.pre_scores,
-            "score": self.scores,
-            "reserve": self.reserves,
-            "permit": self.permits,
-            "preBind": self.pre_binds,
-            "bind": self.binds,
-            "postBind": self.post_binds,
-        }
+        """The names of the plugins of each point, in order, with their weights at Score and 0 elsewhere."""
+        weights = {slot.name: slot.weight for slot in self.scores}
         return {
-            point: tuple((plugin.name, plugin.weight if point == "score" else 0) for plugin in plugins)
-            for point, plugins in called.items()
+            name: tuple(
+                (plugin.name, weights[plugin.name] if name == SCORE.name else 0)
+                for plugin in self._plugins.get(name, ())
+            )
+            for name in POINTS
         }
 
 
-def slot(plugin: Any, *, plain: str, weight: int = 1) -> Slot:
+def _slot(point: Point[Any], plugin: Any, weight: int = 1) -> Slot:
     scope = getattr(plugin, "scope", Scope.CLUSTER)
-    is_plain = not hasattr(plugin, plain.removesuffix("_node"))
+    plain = point.is_plain(plugin)
     return Slot(
         plugin,
         plugin.name,
         scope,
-        plain=is_plain,
+        plain=plain,
         weight=weight,
         normalizes=hasattr(plugin, "normalize"),
-        local=scope is not Scope.CLUSTER and not is_plain,
-        counts_pods=scope is Scope.PODS and not is_plain,
+        local=scope is not Scope.CLUSTER and not plain,
+        counts_pods=scope is Scope.PODS and not plain,
     )

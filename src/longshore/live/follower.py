@@ -38,11 +38,11 @@ _SOON = 0.005
 class Follower:
     """One engine on one cluster.
 
-    `kinds` are watched besides those that the engine's controllers need. If the engine does not decide, its
-    controllers still run. With `measurements` there are no decisions before the first of them, which come
-    from `provider` or else from the nodes' annotations. `on_event` is called with each event that the
-    engine has taken in. Events are taken in, and decisions are made, for `slice_seconds` at a time. When it is
-    told to stop, controllers get `finish_within` seconds to finish, and then requests and events as many.
+    `kinds` are watched besides those that the controllers need, which run even if the engine does not decide.
+    With `measurements` it waits for the first of them before it decides; they come from `provider`, or else
+    from the nodes' annotations. `on_event` is called with each event that the engine has taken in. Events are
+    taken in, and decisions are made, for `slice_seconds` at a time. When it is told to stop, controllers get
+    `finish_within` seconds to finish, and then requests and events as many.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Follower:
         if not self._synced:
             return f"{' and '.join(self._cluster.unlisted)} are still being listed"
         # An engine that decides waits for its controllers by itself.
-        if not self._decides and any(getattr(each, "unready", False) for each in self._engine.controllers):
+        if not self._decides and any(each.unready for each in self._engine.controllers):
             return "what agents have learnt is still being read"
         # One round is enough: if the provider fails, the policies of the agents say what to do.
         if self._measuring is not None and not self._measuring.rounds:
@@ -175,7 +175,7 @@ class Follower:
         await measuring.run()
 
     async def _follow(self, ended: Callable[[], bool]) -> None:
-        while not ended():
+        while True:
             self._wake.clear()
             clock.follow(self._engine)
             self._receive(until=time.monotonic() + self._slice)
@@ -184,6 +184,8 @@ class Follower:
                 self._advance(time.monotonic(), max_cycles=0)
             else:
                 self._decide()
+            if ended():
+                return
             await self._rest()
 
     def _ended(self) -> bool:

@@ -25,9 +25,10 @@ import msgspec
 from longshore.framework import functions
 from longshore.framework.cluster_events import WakeOn
 from longshore.framework.effects import Until
+from longshore.framework.extension_points import Form, Method, methods
 from longshore.framework.functions import FunctionPlugin
-from longshore.framework.points import Factory, Handle, Plugin, PodListener
-from longshore.framework.profile import POINTS
+from longshore.framework.handle import Factory, Handle, PodListener
+from longshore.framework.points import Plugin
 
 # Looks at a call within its limit: a call ends at most one pause too late.
 _LOOKS = 10
@@ -38,14 +39,6 @@ _SHORT_PAUSE = 0.001
 _LOST = 50
 # A call that goes on for so many times its limit has not noticed that it should end.
 _STUCK = 2.0
-
-_METHODS = (
-    *(method for methods in POINTS.values() for method in methods),
-    *("add_pod", "remove_pod", "normalize", "pre_bind_pre_flight", "concerns"),
-)
-# What these give may come bit by bit: answers there, effects here.
-_LISTED = ("filter", "pre_filter")
-_STEPPED = ("pre_bind", "bind", "post_bind")
 
 
 class _TimeIsUp(BaseException):
@@ -243,22 +236,22 @@ class _Limited:
         self._limit = limit
         self._plugin = plugin
         self.name: str = plugin.name
-        for method in _METHODS:
-            if hasattr(plugin, method):
-                setattr(self, method, self._method(method))
+        for method in methods():
+            if hasattr(plugin, method.name):
+                setattr(self, method.name, self._limited(method))
         if getattr(plugin, "wakes_on", None) is not None:
             self.wakes_on = tuple(self._with_limited_hint(wake) for wake in plugin.wakes_on)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plugin, name)
 
-    def _method(self, name: str) -> Callable[..., Any]:
-        method = self._limit.function(self.name, getattr(self._plugin, name))
-        if name in _LISTED:
-            return lambda *args: self._listed(method(*args))
-        if name in _STEPPED:
-            return lambda *args: self._stepped(method(*args))
-        return method
+    def _limited(self, method: Method) -> Callable[..., Any]:
+        call = self._limit.function(self.name, getattr(self._plugin, method.name))
+        if method.form is Form.LIST:
+            return lambda *args: self._listed(call(*args))
+        if method.form is Form.STEPS:
+            return lambda *args: self._stepped(call(*args))
+        return call
 
     def _listed(self, answer: Any) -> Any:
         return self._limit.call(self.name, list, answer) if inspect.isgenerator(answer) else answer

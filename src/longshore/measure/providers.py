@@ -23,6 +23,7 @@ from longshore.config import Configuration, MeasurementSettings
 from longshore.config.registry import Registered
 from longshore.engine import Measurements
 from longshore.errors import UserError
+from longshore.framework.agents import is_agent
 from longshore.kube.client import Client
 
 log = structlog.get_logger()
@@ -89,8 +90,7 @@ def settings_for(
     enabled = {
         each.name for profile in configuration.profiles for point in profile.points.values() for each in point
     }
-    # What tells an agent from other plugins is the name that it has behind a stock kube-scheduler.
-    agents = [name for name, plugin in plugins.items() if name in enabled and hasattr(plugin.thing, "verb")]
+    agents = any(is_agent(plugin.thing) for name, plugin in plugins.items() if name in enabled)
     return MeasurementSettings() if agents else None
 
 

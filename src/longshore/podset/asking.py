@@ -19,10 +19,10 @@ from longshore.api.pod_set import PACK, ScheduleTrigger
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.engine.decision.chooser import Chooser
-from longshore.engine.handle import EngineHandle
 from longshore.engine.plugin_failure import PluginFailure
 from longshore.framework.effects import Answered, Ask, CallPlanner, Outcome, Pause, Together
 from longshore.planning import greedy
+from longshore.planning.handle import PlanningHandle
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Problem
 from longshore.planning.verify import checked
@@ -62,7 +62,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Asking:
-    def __init__(self, handle: EngineHandle, settings: PlannerSettings, *, imagine: Imagine) -> None:
+    def __init__(self, handle: PlanningHandle, settings: PlannerSettings, *, imagine: Imagine) -> None:
         self._handle = handle
         self._settings = settings
         self._imagine = imagine

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 
 from longshore.api import Pod
 from longshore.cluster import PodInfo
-from longshore.engine.handle import EngineHandle
+from longshore.planning.handle import PlanningHandle
 from longshore.podset.arguments import NAME
 from longshore.podset.setplan import SetPlan
 from longshore.podset.texts import BEING_PLANNED
 
 
 class Door:
-    def __init__(self, handle: EngineHandle, *, freed: Callable[[], None]) -> None:
+    def __init__(self, handle: PlanningHandle, *, freed: Callable[[], None]) -> None:
         """`freed` is called when room is kept no longer."""
         self._handle = handle
         self._freed = freed

@@ -10,7 +10,6 @@ from typing import Protocol
 from longshore.api import Pod
 from longshore.api.pod_set import ScheduleTrigger
 from longshore.engine.cycle.reporting import EVENT_FAILED_SCHEDULING, REASON_UNSCHEDULABLE
-from longshore.engine.handle import EngineHandle
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import (
     MAX_NOTE,
@@ -22,6 +21,7 @@ from longshore.framework.effects import (
     SetCondition,
     Succeeded,
 )
+from longshore.planning.handle import PlanningHandle
 from longshore.planning.plan import LeftOut, Plan
 from longshore.podset.agenda import SetKey
 from longshore.podset.asking import Answer, Asking
@@ -60,7 +60,7 @@ class Look(Protocol):
 
 
 class Making:
-    def __init__(self, handle: EngineHandle, asking: Asking, door: Door, look: Look) -> None:
+    def __init__(self, handle: PlanningHandle, asking: Asking, door: Door, look: Look) -> None:
         self._handle = handle
         self._asking = asking
         self._door = door
@@ -101,7 +101,7 @@ class Making:
             pods = [pod for pod in pods if pod.metadata.uid in plan.unplanned]
             if pods and not answer.by_themselves:
                 made = answer.plan
-                self._handle.observer.planned(
+                self._handle.planned(
                     made.planner, made.seconds, placed=len(made.assignments), left_out=len(made.left_out)
                 )
         admitted = dict(plan.admitted)

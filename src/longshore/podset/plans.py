@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 from longshore.api import Change, Node, Pod, Service
 from longshore.api.pod_set import POD_SET_LABEL, SchedulePlan, ScheduleTrigger
 from longshore.engine.decision.shapes import shape_key
-from longshore.engine.handle import EngineHandle
 from longshore.engine.queue.cluster_events import node_events
-from longshore.framework.controllers import Errand
+from longshore.framework.controllers import Controller, Errand
+from longshore.planning.handle import PlanningHandle
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.asking import Asking
 from longshore.podset.door import Door
@@ -35,12 +35,12 @@ class Counts(NamedTuple):
     released_sets: int
 
 
-class PlanController:
+class PlanController(Controller):
     """A `Controller`, made by the plugin PodSetPlanner of a profile for the pods of that profile."""
 
     watches = (ScheduleTrigger, SchedulePlan)
 
-    def __init__(self, handle: EngineHandle, settings: PlannerSettings) -> None:
+    def __init__(self, handle: PlanningHandle, settings: PlannerSettings) -> None:
         self._handle = handle
         self._settings = settings
         self._door = Door(handle, freed=self._help_stuck)

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from longshore.api import Pod
 from longshore.api.pod_set import POD_SET_LABEL
 from longshore.cluster import ClusterState, PodInfo
-from longshore.engine.handle import EngineHandle
 from longshore.errors import UserError
 from longshore.framework import Code, CycleState, NodeStatuses, PostFilterResult, Status, Wait, WakeOn
 from longshore.framework.points import MAX_PERMIT_WAIT
+from longshore.planning.handle import PlanningHandle
 from longshore.podset.arguments import NAME, planner_settings
 from longshore.podset.plans import PlanController
 from longshore.podset.texts import NOT_BOUND, PLANNED_AGAIN
@@ -25,7 +25,7 @@ class PodSetPlanner:
     # The controller says when.
     wakes_on: Sequence[WakeOn] = ()
 
-    def __init__(self, args: Mapping[str, object], handle: EngineHandle) -> None:
+    def __init__(self, args: Mapping[str, object], handle: PlanningHandle) -> None:
         if any(isinstance(each, PlanController) for each in handle.controllers):
             raise UserError(f"another profile has {NAME} already: two would write the same plans")
         self._plans = PlanController(handle, planner_settings(args))

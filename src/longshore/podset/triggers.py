@@ -25,7 +25,7 @@ from longshore.api.pod_set import (
 )
 from longshore.api.timestamps import format_timestamp
 from longshore.engine import Engine
-from longshore.framework.controllers import Errand
+from longshore.framework.controllers import Controller, Errand
 from longshore.framework.effects import Outcome, PatchObject, RecordEvent, Succeeded
 from longshore.framework.profile import Profile
 from longshore.podset.agenda import Agenda, SetKey
@@ -84,7 +84,7 @@ class _Watched:
         self.firing, self.writing = _Patience(), _Patience()
 
 
-class TriggerController:
+class TriggerController(Controller):
     watches = (ScheduleTrigger,)
 
     def __init__(self, engine: Engine) -> None:

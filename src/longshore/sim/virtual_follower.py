@@ -6,6 +6,7 @@ from collections.abc import Callable
 from longshore.agents.annotations import read_load
 from longshore.engine import Effect, Engine, Event
 from longshore.engine.link import Link
+from longshore.framework.agents import is_agent
 from longshore.framework.seam import FOLLOWED_KINDS
 from longshore.sim.agenda import Agenda
 from longshore.sim.cluster import SimulatedCluster
@@ -67,10 +68,8 @@ class VirtualFollower:
     def _begin(self) -> None:
         """Read for agents what nodes say of their load: a pod that is known later counts on top of it."""
         self._begun = self.engine
-        profiles = self.engine.profiles.values()
-        plugins = [slot.plugin for each in profiles for slot in (*each.filters, *each.scores)]
-        # What tells an agent from other plugins is the name that it has behind a stock kube-scheduler.
-        if not self.measures and any(hasattr(plugin, "verb") for plugin in plugins):
+        plugins = [plugin for profile in self.engine.profiles.values() for plugin in profile.plugins]
+        if not self.measures and any(map(is_agent, plugins)):
             read_load(self.engine.cluster)
 
     def _next_due(self) -> float | None:

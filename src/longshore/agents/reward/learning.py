@@ -25,8 +25,8 @@ from longshore.api.config_map import ConfigMap
 from longshore.api.pod_run import PodRun
 from longshore.cluster import ClusterState
 from longshore.cluster.arrays import Floats
-from longshore.engine.handle import EngineHandle
-from longshore.framework.controllers import Errand
+from longshore.framework import Handle
+from longshore.framework.controllers import Controller, Errand
 from longshore.framework.effects import (
     Answered,
     CreateObject,
@@ -47,10 +47,10 @@ _RETRY = 5.0
 _MOST_ASIDE = 200_000
 
 
-class RewardController:
+class RewardController(Controller):
     watches = (PodRun,)
 
-    def __init__(self, args: RewardArgs, handle: EngineHandle) -> None:
+    def __init__(self, args: RewardArgs, handle: Handle) -> None:
         self.args = args
         self.rewards = Rewards(half_life=args.half_life_seconds, most=args.entries)
         # By cluster: an extender asks about nodes that came with a request as well.

@@ -12,9 +12,8 @@ from longshore.agents.reward.learning import RewardController
 from longshore.agents.reward.outcomes import pod_type
 from longshore.cluster import Nodes, PodInfo
 from longshore.cluster.arrays import Ints
-from longshore.engine.handle import EngineHandle
 from longshore.errors import UserError
-from longshore.framework import CycleState, Scope
+from longshore.framework import CycleState, Handle, Scope
 
 
 class Reward:
@@ -23,7 +22,7 @@ class Reward:
     # What was learnt may have changed since the last pod, and drifts with time.
     scope = Scope.CLUSTER
 
-    def __init__(self, args: object = None, *, handle: EngineHandle) -> None:
+    def __init__(self, args: object = None, *, handle: Handle) -> None:
         self._controller = _shared(reward_arguments(args), handle)
 
     @classmethod
@@ -37,7 +36,7 @@ class Reward:
         return scores
 
 
-def _shared(args: RewardArgs, handle: EngineHandle) -> RewardController:
+def _shared(args: RewardArgs, handle: Handle) -> RewardController:
     """What is learnt is the same for all profiles: two that learn would count everything twice."""
     for controller in handle.controllers:
         if isinstance(controller, RewardController):

@@ -14,6 +14,7 @@ from longshore.engine.decision.chooser import Chooser, Unplaced
 from longshore.engine.decision.diagnosis import Diagnosis
 from longshore.engine.plugin_failure import PluginFailure
 from longshore.framework import Status
+from longshore.framework.extension_points import POST_FILTER
 
 
 class Rejected(msgspec.Struct, frozen=True):
@@ -94,7 +95,7 @@ def explain_way_out(chooser: Chooser, pod: PodInfo) -> WayOut:
         unplaced = Unplaced(attempt, attempt.diagnose(attempt.pre_filter()))
     except PluginFailure as failure:
         return WayOut(message=str(failure))
-    result = way_out(chooser.profile.post_filters, unplaced, pod)
+    result = way_out(chooser.profile.at(POST_FILTER), unplaced, pod)
     return WayOut(
         result.nominated or "",
         tuple(victim.pod.key for victim in result.victims),

@@ -40,6 +40,7 @@ from longshore.framework.effects import (
     Succeeded,
     Tell,
 )
+from longshore.framework.extension_points import BIND, POST_BIND, POST_FILTER
 from longshore.framework.points import MAX_PERMIT_WAIT, Answer, Permit, PreBind, Reserve
 from longshore.plugins import DefaultBinder
 
@@ -99,7 +100,9 @@ class Cycles:
         self._cluster = cluster
         self._webhooks = webhooks
         self.observer: Observer = Unobserved()
-        self._binds_itself = bool(self._profile.binds) and isinstance(self._profile.binds[0], DefaultBinder)
+        self._post_filters = self._profile.at(POST_FILTER)
+        self._binds, self._post_binds = self._profile.at(BIND), self._profile.at(POST_BIND)
+        self._binds_itself = isinstance(next(iter(self._binds), None), DefaultBinder)
 
     def run(self, entry: Entry, pod: PodInfo, key: bytes) -> Cycle:
         """Decide, bind, and tell people. `entry` holds the newest version of the pod throughout."""
@@ -128,7 +131,7 @@ class Cycles:
 
     def _look_further(self, entry: Entry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
         diagnosis = unplaced.diagnosis
-        result = way_out(self._profile.post_filters, unplaced, pod, asked=self.observer.post_filtered)
+        result = way_out(self._post_filters, unplaced, pod, asked=self.observer.post_filtered)
         if self._webhooks is not None and result.candidates:
             result = yield from self._webhooks.preempt(pod, result)
         self.observer.decided(entry, unplaced)
@@ -252,13 +255,13 @@ class Cycles:
         elif not isinstance(outcome, Succeeded):
             return self._not_bound(entry, pod, placement, outcome, who)
         report_bound(self._tell, pod.pod, node)
-        for plugin in self._profile.post_binds:
+        for plugin in self._post_binds:
             # What it says changes nothing any more.
             yield from _answer(plugin.name, "PostBind", plugin.post_bind, state, pod, node)
         return _BOUND
 
     def _ask_binders(self, state: CycleState, pod: PodInfo, node: str) -> _Steps:
-        for plugin in self._profile.binds:
+        for plugin in self._binds:
             status = yield from _answer(plugin.name, "Bind", plugin.bind, state, pod, node)
             if status is None or status.code is not Code.SKIP:
                 return status

@@ -1,19 +1,30 @@
-"""The plugins of a profile, told apart by what they look at and by the pods that they concern.
+"""The plugins of a profile, grouped by what they look at and by the pods that they concern.
 
-Few combinations occur, so each is worked out once: a new shape of pods finds its plugins listed.
+Few groups occur, so each is computed once, and a new shape of pods finds its plugins listed.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from longshore.cluster import PodInfo
 from longshore.engine.decision.raw_scores import EvenScores
 from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
+from longshore.framework.extension_points import (
+    PERMIT,
+    POINTS,
+    PRE_BIND,
+    PRE_FILTER,
+    PRE_SCORE,
+    RESERVE,
+)
+from longshore.framework.points import Concerns, Plugin
 from longshore.framework.profile import Profile, Slot
+
+Named = TypeVar("Named", bound=Plugin)
 
 
 class Asked:
-    """The plugins of a point that have to do with a pod, told apart by what they look at."""
+    """The plugins of a point that concern a pod, grouped by what they look at."""
 
     def __init__(self, pre: list[tuple[Any, bool]], slots: list[Slot], skipped: frozenset[str]) -> None:
         self.pre = pre
@@ -24,7 +35,7 @@ class Asked:
         self.of_pods = tuple(slot for slot in slots if slot.counts_pods)
         self.summed = tuple(slot for slot in slots if slot.local and not slot.normalizes)
         self.normalized = tuple(slot for slot in slots if slot.local and slot.normalizes)
-        # Plain ones last: they are asked about what the others have left.
+        # Plain plugins come last: they are called only for the nodes that the others leave.
         self.other = tuple(sorted((slot for slot in slots if not slot.local), key=lambda slot: slot.plain))
 
     def without(self, name: str) -> "Asked":
@@ -36,48 +47,42 @@ class Asked:
 
 
 class Concerned:
-    """The plugins of a profile without those that some pods do not concern, from PreFilter to PreBind."""
+    """The plugins of a profile that concern some pods, at the points where the others are skipped."""
 
     def __init__(self, profile: Profile, unconcerned: frozenset[str]) -> None:
         self._unconcerned = unconcerned
-        self.filters = self._asked(profile.pre_filters, profile.filters)
-        self.scores = self._asked(profile.pre_scores, profile.scores)
-        self.reserves = tuple(p for p in profile.reserves if p.name not in unconcerned)
-        self.permits = tuple(p for p in profile.permits if p.name not in unconcerned)
-        self.pre_binds = tuple(p for p in profile.pre_binds if p.name not in unconcerned)
+        self.filters = self._asked(profile.at(PRE_FILTER), profile.filters)
+        self.scores = self._asked(profile.at(PRE_SCORE), profile.scores)
+        self.reserves = self._left(profile.at(RESERVE))
+        self.permits = self._left(profile.at(PERMIT))
+        self.pre_binds = self._left(profile.at(PRE_BIND))
 
-    def _asked(self, pre: Sequence[Any], slots: Sequence[Slot]) -> Asked:
-        """Of Filter, or of Score, with those of the point before it."""
+    def _left(self, plugins: Iterable[Named]) -> tuple[Named, ...]:
+        return tuple(plugin for plugin in plugins if plugin.name not in self._unconcerned)
+
+    def _asked(self, pre: Iterable[Plugin], slots: Iterable[Slot]) -> Asked:
+        """Group the plugins of Filter, or of Score, together with those of the point before it."""
         local = {slot.name for slot in slots if slot.local}
         return Asked(
-            [(plugin, plugin.name in local) for plugin in pre if plugin.name not in self._unconcerned],
+            [(plugin, plugin.name in local) for plugin in self._left(pre)],
             [slot for slot in slots if slot.name not in self._unconcerned],
             self._unconcerned,
         )
 
 
 class Roster:
-    """The plugins of a profile as shapes need them, looked at once."""
+    """The plugins of a profile as shapes need them."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.even_scores = EvenScores()
-        plugins = (
-            *profile.pre_filters,
-            *(slot.plugin for slot in profile.filters),
-            *profile.pre_scores,
-            *(slot.plugin for slot in profile.scores),
-            *profile.reserves,
-            *profile.permits,
-            *profile.pre_binds,
-        )
-        choosy = {plugin.name: plugin.concerns for plugin in plugins if hasattr(plugin, "concerns")}
-        self._choosy = tuple(choosy.items())
-        # By what the choosy ones say: few combinations occur.
+        plugins = [plugin for point in POINTS.values() if point.by_concern for plugin in profile.at(point)]
+        self._choosy = tuple({p.name: p.concerns for p in plugins if isinstance(p, Concerns)}.items())
+        # By the answers of the choosy plugins: few combinations occur.
         self._concerned: dict[tuple[bool, ...], Concerned] = {}
 
     def about(self, pod: PodInfo) -> Concerned:
-        """Those that have to do with such a pod. Raises PluginFailure."""
+        """Return the plugins that concern a pod. Raise PluginFailure if one of them cannot say."""
         says = tuple([_concerns(name, concerns, pod) for name, concerns in self._choosy])
         concerned = self._concerned.get(says)
         if concerned is None:

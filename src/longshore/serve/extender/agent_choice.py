@@ -17,7 +17,8 @@ import structlog
 
 from longshore.config.registry import Registered, plugins_in, register
 from longshore.errors import UserError
-from longshore.framework.profile import points_of
+from longshore.framework.agents import is_agent
+from longshore.framework.extension_points import points_of
 
 GROUP = "longshore.agents"
 ALL = "all"
@@ -88,11 +89,11 @@ def _plugins_of(point: EntryPoint) -> list[Registered]:
 
 
 def _is_agent(thing: Any, module: ModuleType) -> bool:
-    return isinstance(thing, type) and thing.__module__ == module.__name__ and hasattr(thing, "verb")
+    return isinstance(thing, type) and thing.__module__ == module.__name__ and is_agent(thing)
 
 
 def _with_verb(plugins: Iterable[Registered], name: str) -> list[Registered]:
-    found = [plugin for plugin in plugins if hasattr(plugin.thing, "verb")]
+    found = [plugin for plugin in plugins if is_agent(plugin.thing)]
     for plugin in found:
         verb = plugin.thing.verb
         if not isinstance(verb, str) or not verb or not verb.isprintable() or set(verb) & set("/?#% "):

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from longshore.config import (
-    POINTS,
     Configuration,
     EnabledPlugin,
     ProfileConfiguration,
@@ -20,6 +19,8 @@ from longshore.config.registry import Registered
 from longshore.engine import Engine
 from longshore.errors import UserError
 from longshore.framework import Handle, Plugin
+from longshore.framework.agents import environment_arguments, fine_scores_argument
+from longshore.framework.extension_points import POINTS
 from longshore.serve.extender.agent_choice import Agent, verbs
 
 # What takes part in an answer; whatever else a plugin has is for schedulers.
@@ -69,7 +70,7 @@ def serve(
         try:
             given = {**_environment(plugin, environ), **arguments.get(plugin.name, {})}
             # Whatever was configured: fine scores would be rounded to tenths otherwise than the agent does.
-            if (argument := getattr(plugin.thing, "fine_scores_argument", None)) is not None:
+            if (argument := fine_scores_argument(plugin.thing)) is not None:
                 given[argument] = fine_scores
             return plugin(given, handle)
         except UserError as error:
@@ -111,9 +112,8 @@ def _profile(plugin: Registered) -> ProfileConfiguration:
 
 
 def _environment(plugin: Registered, environ: Mapping[str, str]) -> Mapping[str, object]:
-    read = getattr(plugin.thing, "environment", None)
     try:
-        return {} if read is None else read(environ)
+        return environment_arguments(plugin.thing, environ)
     except UserError:
         raise
     except Exception as error:  # whatever a plugin does, the others go on

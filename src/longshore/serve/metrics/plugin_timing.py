@@ -1,7 +1,7 @@
 """The time that plugins take, measured in some of the attempts.
 
-While an attempt is measured, the methods of the plugins are replaced by ones that look at the clock: the
-others cost nothing. What a point takes is the sum over its plugins.
+While an attempt is measured, the methods of the plugins are replaced by methods that read the clock, so that
+the other attempts cost nothing. The time of a point is the sum over its plugins.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,37 +9,21 @@ from typing import Any
 
 from longshore.engine.decision.chooser import Placement, Unplaced
 from longshore.framework import Code, Status, Wait
+from longshore.framework.extension_points import PRE_FILTER, PRE_SCORE, Method, methods
+from longshore.framework.points import Plugin
 from longshore.framework.profile import Profile
 from longshore.serve.metrics.histogram import Histogram, exponential
 
 _PLUGIN_BOUNDS = exponential(0.00001, 1.5, 20)
 _POINT_BOUNDS = exponential(0.0001, 2, 12)
 
-# What metrics call the methods. What may take long by waiting (PreBind, Bind, PostBind) is not here.
-_POINTS = {
-    "pre_filter": "PreFilter",
-    "filter": "Filter",
-    "filter_node": "Filter",
-    "add_pod": "PreFilterExtensionAddPod",
-    "remove_pod": "PreFilterExtensionRemovePod",
-    "post_filter": "PostFilter",
-    "pre_score": "PreScore",
-    "score": "Score",
-    "score_node": "Score",
-    "normalize": "ScoreExtensionNormalize",
-    "reserve": "Reserve",
-    "unreserve": "Unreserve",
-    "permit": "Permit",
-}
-# Parts of another point, which have no duration of their own.
-_PARTS = ("PreFilterExtensionAddPod", "PreFilterExtensionRemovePod", "ScoreExtensionNormalize")
 SUCCESS = Code.SUCCESS.value
 ERROR = Code.ERROR.value
 _FINE = (SUCCESS, Code.SKIP.value)
 
 
 class Sampler:
-    """Measures the plugins of one profile, and counts which of them had a say."""
+    """Measures the plugins of one profile, and counts which of them were evaluated."""
 
     def __init__(
         self, profile: Profile, plugins: dict[tuple[str, str, str], Histogram], clock: Callable[[], float]
@@ -51,7 +35,7 @@ class Sampler:
         self.points: dict[tuple[str, str], Histogram] = {}
         self.evaluations: dict[tuple[str, str], int] = {}
         self._methods = list(self._timed_methods())
-        # What the plugin object itself had under that name, where most have it from their class.
+        # The attribute of the plugin object itself, if it does not have the method from its class.
         self._own = [vars(plugin).get(name) for plugin, name, _ in self._methods]
         self._inside = False
         self._stands_for = 1
@@ -59,7 +43,7 @@ class Sampler:
         self._statuses: dict[str, str] = {}
 
     def begin(self, stands_for: int) -> Callable[[], None]:
-        """Measure until what is returned is called; the attempt stands for so many."""
+        """Measure until the returned function is called. The attempt stands for this many attempts."""
         self._stands_for = stands_for
         self._took, self._statuses = {}, {}
         for plugin, name, timed in self._methods:
@@ -76,19 +60,18 @@ class Sampler:
             self.observe(point, self._statuses.get(point, SUCCESS), seconds)
 
     def decided(self, decision: Placement | Unplaced | Status) -> None:
-        """Points that were run have taken some time, be it next to none with all answers known already."""
+        """Count the points that were run, even if all of their answers were known already."""
         if isinstance(decision, Status):
             return
         state = decision.attempt.state
         profile = self._profile
-        self._evaluated("PreFilter", (p.name for p in profile.pre_filters if p.name not in state.skip_filter))
+        pre_filters, pre_scores = profile.at(PRE_FILTER), profile.at(PRE_SCORE)
+        self._evaluated("PreFilter", (p.name for p in pre_filters if p.name not in state.skip_filter))
         if isinstance(decision, Unplaced) and decision.diagnosis.pre_filter is not None:
             return
         self._evaluated("Filter", (s.name for s in profile.filters if s.name not in state.skip_filter))
         if isinstance(decision, Placement) and decision.feasible > 1:
-            self._evaluated(
-                "PreScore", (p.name for p in profile.pre_scores if p.name not in state.skip_score)
-            )
+            self._evaluated("PreScore", (p.name for p in pre_scores if p.name not in state.skip_score))
             self._evaluated("Score", (s.name for s in profile.scores if s.name not in state.skip_score))
 
     def observe(self, point: str, status: str, seconds: float) -> None:
@@ -100,15 +83,17 @@ class Sampler:
             self.evaluations[plugin, point] = self.evaluations.get((plugin, point), 0) + self._stands_for
 
     def _timed_methods(self) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-        for plugin in _plugins(self._profile):
-            # One without a dictionary cannot have its methods replaced.
+        measured = [method for method in methods() if method.metric]
+        for plugin in self._profile.plugins:
+            # A plugin without a dictionary cannot have its methods replaced.
             if hasattr(plugin, "__dict__"):
-                for name, point in _POINTS.items():
-                    if hasattr(plugin, name):
-                        yield plugin, name, self._timed(plugin.name, point, getattr(plugin, name))
+                for method in measured:
+                    if hasattr(plugin, method.name):
+                        yield plugin, method.name, self._timed(plugin, method)
 
-    def _timed(self, plugin: str, point: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        clock = self._clock
+    def _timed(self, timed: Plugin, measured: Method) -> Callable[..., Any]:
+        plugin, point, clock = timed.name, measured.metric, self._clock
+        method = getattr(timed, measured.name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             outermost, self._inside = not self._inside, True
@@ -122,8 +107,8 @@ class Sampler:
                 took = clock() - began
                 self._inside = not outermost
                 _find(self._plugins, (plugin, point, status), _PLUGIN_BOUNDS).observe(took)
-                # What preemption asks of the filters is PostFilter's time.
-                if outermost and point not in _PARTS:
+                # The time of filters that preemption calls is PostFilter's.
+                if outermost and not measured.part:
                     self._took[point] = self._took.get(point, 0.0) + took
                     if status not in _FINE:
                         self._statuses[point] = status
@@ -131,22 +116,8 @@ class Sampler:
         return call
 
 
-def _plugins(profile: Profile) -> list[Any]:
-    """Each once, whatever number of points it is at."""
-    slots = [slot.plugin for slot in (*profile.filters, *profile.scores)]
-    others = (
-        profile.pre_filters,
-        profile.post_filters,
-        profile.pre_scores,
-        profile.reserves,
-        profile.permits,
-    )
-    everything = [*slots, *(plugin for point in others for plugin in point)]
-    return list({id(plugin): plugin for plugin in everything}.values())
-
-
 def _status(answer: object) -> str:
-    """A plugin that answers with something else than a status has had its say: that is success."""
+    """Return the code that metrics show: success if the answer is not a status."""
     if isinstance(answer, Wait):
         return Code.WAIT.value
     answer = getattr(answer, "status", answer)
