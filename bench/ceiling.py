@@ -1,8 +1,8 @@
-"""The most that the API server takes: the writes of a scheduler, by a client that does not think.
+"""The ceiling: a client that makes the writes of a scheduler, but no decisions.
 
-One bind and one Scheduled event a pod, over the lean pool, each request written out beforehand; one watch of
-all pods is open and read, but not decoded. A process of its own, as a scheduler is: a contest starts it
-with the pods in a file, watches it, and ends it.
+It writes one bind and one Scheduled event for each pod. All requests are encoded in advance. It also reads a
+watch of all pods, without decoding it. It runs as a separate process, as a scheduler does: a contest starts
+it with the pods in a file, and ends it.
 
     python -m bench.ceiling KUBECONFIG PODS --in-flight 48
 """
@@ -52,7 +52,7 @@ def _bind(target: Target) -> tuple[str, bytes]:
 
 
 def _event(target: Target, number: int) -> tuple[str, bytes]:
-    """The same content as of a scheduler's event."""
+    """Return the request for an event with the content of a scheduler's."""
     now = datetime.now(UTC)
     body: dict[str, Any] = {
         "apiVersion": "events.k8s.io/v1",
@@ -87,7 +87,7 @@ async def _write(connection: Connection, targets: list[Target], *, in_flight: in
         ]
     )
     async with Pool(connection, size=in_flight) as pool:
-        # The first requests open the connections: a scheduler's start is not measured either.
+        # These requests open the connections. The start of a scheduler is not measured either.
         await asyncio.gather(*(pool.send("GET", "/version") for _ in range(in_flight)))
 
         async def worker(requests: Iterator[list[tuple[str, bytes]]]) -> None:
@@ -106,7 +106,7 @@ async def _open_watch(connection: Connection) -> AsyncIterator[None]:
         opened = asyncio.Event()
 
         async def read() -> None:
-            while True:  # a busy server may end it
+            while True:  # a busy server can end a watch
                 params = await watch_from_now(client, PODS.path())
                 async with client.stream(
                     PODS.path(), params=params, accept=PODS.codec.accept_watch, read_timeout=_READ_TIMEOUT
@@ -127,7 +127,7 @@ async def _main(kubeconfig: str, targets: list[Target], *, in_flight: int, event
     connection = load(kubeconfig)
     async with _open_watch(connection):
         await _write(connection, targets, in_flight=in_flight, events=events)
-        # Our CPU time and memory are read while we live.
+        # The contest reads the CPU time and memory of this process before it ends it.
         await asyncio.Event().wait()
 
 

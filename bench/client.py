@@ -1,17 +1,17 @@
-"""The client beside the official `kubernetes` package and a bare HTTP client, in one run.
+"""The client, compared with the official `kubernetes` package and with a bare HTTP client, in one run.
 
-    make bench-client                 all of it, about five minutes on two cores
+    make bench-client                 everything, about five minutes on two cores
     .venv/bin/python -m bench.client --pods 2000
 
-Four questions, each with the bar it has to reach:
+It measures four values, each with a bar:
 
   decode   CPU time from bytes to store, official client / ours      at least 20
-  list     time on the clock from request to store, official / ours  at least 5
-  memory   of one pod in the store, by the growth of the process     at most 4 KiB
-  bind     binds a second through the writer / a bare HTTP client    at least 0.9
+  list     time from request to store, official client / ours        at least 5
+  memory   growth of the process for each pod in the store           at most 4 KiB
+  bind     binds per second, through the writer / bare HTTP client   at least 0.9
 
-Both clients read the same 10,000 pods from the same API server; sides take turns, and medians are compared
-(for binds, the median of the ratios of each round).
+Both clients read the same 10,000 pods from the same API server. The sides take turns, and the medians are
+compared. For binds it is the median of the ratios of all rounds.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from pathlib import Path
 
 import aiohttp
 import uvloop
-from bench.realistic import pod, running_status
+from bench.realistic_pods import pod, running_status
 
 from longshore.api import Change, Pod
 from longshore.dev import ControlPlane
@@ -55,7 +55,7 @@ def _note(text: str) -> None:
 
 
 async def _create(connection: Connection, count: int, *, namespace: str) -> list[str]:
-    """Create the pods and bind most of them; the UIDs of all, in order."""
+    """Create the pods, bind most of them, and return all UIDs, in order."""
     uids = [""] * count
     async with Pool(connection, size=_IN_FLIGHT) as pool:
         writer = Writer(pool, concurrency=_IN_FLIGHT)
@@ -177,7 +177,7 @@ def _bench_list(kubeconfig: Path, rounds: int) -> float:
     return o / m
 
 
-# Memory: a process of its own reads the pods, so that nothing else is counted.
+# Memory: a separate process reads the pods, so that nothing else is counted.
 
 _MEMORY_PROBE = """
 import gc, sys, pathlib
@@ -225,7 +225,7 @@ def _binding(name: str, uid: str) -> bytes:
 
 
 async def _bind_bare(connection: Connection, targets: list[tuple[str, str]]) -> None:
-    """The requests written out beforehand, 48 connections, and nothing but status codes looked at."""
+    """Send requests that are encoded in advance, over 48 connections, and check only the status codes."""
     requests = iter(
         [(PODS.path(namespace="default", name=n, subresource="binding"), _binding(n, u)) for n, u in targets]
     )
@@ -265,7 +265,7 @@ Binder = Callable[[Connection, list[tuple[str, str]]], Awaitable[None]]
 
 
 def _bench_bind(kubeconfig: Path, rounds: int, pods: int) -> float:
-    """Each side binds fresh pods in turn; the order turns too, since the server slows down as it fills."""
+    """Each side binds new pods in turn. The order rotates, because the server becomes slower as it fills."""
     sides: dict[str, Binder] = {
         "longshore writer": _bind_through_writer,
         "bare pool": _bind_bare,
@@ -284,7 +284,7 @@ def _bench_bind(kubeconfig: Path, rounds: int, pods: int) -> float:
     for name, seen in rates.items():
         print(f"  {name:<24} {statistics.median(seen):8.0f} binds/s   {_spread(seen)}")
     bare = max(("bare pool", "bare aiohttp"), key=lambda name: statistics.median(rates[name]))
-    # Round by round: the server's speed changes more between rounds than within one.
+    # The ratio of each round: the server's speed changes more between rounds than within one.
     return statistics.median(
         ours / theirs for ours, theirs in zip(rates["longshore writer"], rates[bare], strict=True)
     )
@@ -296,7 +296,7 @@ _made = 0
 async def _fresh(connection: Connection, count: int) -> list[tuple[str, str]]:
     global _made
     spec = {
-        "schedulerName": "nobody",
+        "schedulerName": "none",
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "c", "image": "i"}],
     }
@@ -368,7 +368,7 @@ def _wait_for_service_account(plane: ControlPlane, namespace: str) -> None:
     deadline = time.monotonic() + 30
     while "default" not in plane.kubectl("get", "serviceaccounts", "-n", namespace, "-o", "name"):
         if time.monotonic() > deadline:
-            raise SystemExit("the default service account was not made")
+            raise SystemExit("the default service account was not created")
         time.sleep(0.2)
 
 

@@ -1,15 +1,17 @@
-"""The sides of a contest on one API server, and one turn of one of them.
+"""A contest: several sides bind the same pods on one API server, in turns.
 
-Each side is a process of its own, started for its turn and ended with it: nobody else watches the cluster
-while a side is measured.
+Each side is a process that is started for its turn and ended after it, so that no other process watches the
+cluster while a side is measured.
 """
 
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import msgspec
 from bench.ceiling import Target
@@ -28,47 +30,47 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One that takes part. `program` is its process, given the pods of the turn."""
+    """One participant. `program` returns its process, given the pods of the turn."""
 
     name: str
-    # What its pods ask for
+    # The schedulerName of its pods.
     scheduler_name: str
     program: Callable[[list[Target]], Component]
-    # The ceiling heeds no constraints, and need not write events.
+    # The ceiling ignores constraints, and can leave out events.
     constrained: bool = True
     events: bool = True
-    # What is done before it starts; and, if its time does not count from the first bind, what sets it going,
-    # with the time of that.
+    # Called before it starts.
     prepare: Callable[[], Awaitable[None]] | None = None
+    # Called after it has started, and returns the start of its time, if that is not the first bind.
     release: Callable[[], Awaitable[float]] | None = None
-    # What is wrong with what it leaves behind, beside where the pods are.
+    # Returns faults in what it leaves behind, besides the nodes of the pods.
     inspect: Callable[[], Awaitable[list[str]]] | None = None
-    # A process that it cannot do without: ready before it starts, ended after it, and part of its cost.
-    beside: Callable[[], Component] | None = None
+    # A process that it needs. It is ready before the side starts, ends after it, and is part of its cost.
+    companion: Callable[[], Component] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One side's turn as it was seen; times are of `time.perf_counter`."""
+    """What was measured in one turn of a side. Times are of `time.perf_counter`."""
 
     pods: int
-    # Or when it was set going, and how long after that the first bind came
+    # The time of the first bind, or of `release`; and how long after that the first bind came.
     first_bind: float
     to_first_bind: float
     last_bind: float
     last_event: float
-    # Pods with a Scheduled event
+    # The number of pods with a Scheduled event.
     events: int
     usage: Usage
-    # What of it went to the process beside the scheduler
-    cpu_beside: float
-    # Of the machine's CPU time, what went to others while this side ran
+    # The part of it that the companion took.
+    cpu_companion: float
+    # The share of the machine's CPU time that other processes took meanwhile.
     disturbance: float
     faults: list[str]
 
     @property
     def rate(self) -> float:
-        """Pods a second, from the first to the last bind."""
+        """Pods per second, from the first to the last bind."""
         return self.pods / (self.last_bind - self.first_bind)
 
     @property
@@ -76,27 +78,44 @@ class Turn:
         return self.pods / (self.last_event - self.first_bind)
 
 
-class Contest:
-    """Gives the sides their turns on one cluster.
+class Rights(NamedTuple):
+    """A manifest in the `deploy` folder of Longshore, and a service account that it creates."""
 
-    `checkout` is the Longshore that is measured, with the rights of this account of this manifest of it.
-    """
+    manifest: str
+    account: str
+    namespace: str
+
+
+_SCHEDULER_RIGHTS = Rights("scheduler.yaml", "longshore", "kube-system")
+
+
+class Contest:
+    """Gives the sides their turns on one cluster. `checkout` is the Longshore that is measured."""
 
     def __init__(
-        self,
-        plane: ControlPlane,
-        stage: Stage,
-        *,
-        checkout: Path,
-        manifest: str,
-        account: str,
-        namespace: str,
+        self, plane: ControlPlane, stage: Stage, *, checkout: Path, rights: Rights = _SCHEDULER_RIGHTS
     ) -> None:
+        self.stage = stage
         self._plane = plane
-        self._stage = stage
-        self._checkout = checkout
-        plane.apply(checkout / "deploy" / manifest)
-        self._kubeconfig = plane.service_account(account, namespace=namespace)
+        self._checkout = checkout.resolve()
+        plane.apply(self._checkout / "deploy" / rights.manifest)
+        self._kubeconfig = plane.service_account(rights.account, namespace=rights.namespace)
+
+    @classmethod
+    @asynccontextmanager
+    async def on(
+        cls,
+        plane: ControlPlane,
+        nodes: dict[str, str],
+        *,
+        pods: int,
+        checkout: Path,
+        workload: str = "basic",
+        rights: Rights = _SCHEDULER_RIGHTS,
+    ) -> AsyncIterator[Self]:
+        """Open a contest over that many pods on the nodes, which come with their zones."""
+        async with Stage(plane.kubeconfig, plane.folder, nodes=nodes, pods=pods, workload=workload) as stage:
+            yield cls(plane, stage, checkout=checkout, rights=rights)
 
     def kube_scheduler(self) -> Side:
         scheduler = self._plane.scheduler
@@ -104,7 +123,7 @@ class Contest:
         return Side(name=KUBE_SCHEDULER, scheduler_name="default-scheduler", program=lambda _pods: scheduler)
 
     def longshore(self, *command: str, name: str, scheduler_name: str) -> Side:
-        """A command of Longshore's that schedules the pods of that name."""
+        """Return a command of Longshore that schedules the pods with this schedulerName."""
         arguments = [*command, "--kubeconfig", str(self._kubeconfig)]
         return Side(
             name=name,
@@ -113,33 +132,33 @@ class Contest:
         )
 
     def command(self, name: str, *command: str, ready: Callable[[], bool] | None = None) -> Component:
-        """Any command of the Longshore that is measured."""
+        """Return any command of the Longshore that is measured."""
         return self._python(name, self._checkout / "src", "-m", "longshore", *command, ready=ready)
 
     def ceiling(self, in_flight: int, *, events: bool = True) -> Side:
         def client(pods: list[Target]) -> Component:
             file = self._plane.folder / "pods.json"
             file.write_bytes(msgspec.json.encode(pods))
-            # With Longshore's rights, so that the server has as much to check.
+            # It has Longshore's rights, so that the server checks as much.
             arguments = [str(self._kubeconfig), str(file), "--in-flight", str(in_flight)]
             if not events:
                 arguments.append("--binds-only")
             return self._python(CEILING, ROOT, "-m", "bench.ceiling", *arguments)
 
-        return Side(name=CEILING, scheduler_name="nobody", program=client, constrained=False, events=events)
+        return Side(name=CEILING, scheduler_name="none", program=client, constrained=False, events=events)
 
     async def turn(self, side: Side) -> Turn:
-        """Fresh pods, one side that binds them all, what it cost, and the end of both."""
-        made = await self._stage.set_up(side.scheduler_name)
+        """Create pods, let the side bind them all, measure it, and delete the pods."""
+        made = await self.stage.set_up(side.scheduler_name)
         component = side.program(made)
         started = [component]
         if side.prepare is not None:
             await side.prepare()
-        async with Observer(self._stage.client, namespace=NAMESPACE) as observer:
+        async with Observer(self.stage.client, namespace=NAMESPACE) as observer:
             machine = _Machine(self._plane)
             try:
-                if side.beside is not None:
-                    started.append(side.beside())
+                if side.companion is not None:
+                    started.append(side.companion())
                     started[-1].restart()
                 component.start()
                 released = None if side.release is None else await side.release()
@@ -147,26 +166,26 @@ class Contest:
                 first_bind, last_bind = released or observer.binds[0], observer.binds[-1]
                 told, last_event = 0, last_bind
                 if side.events:
-                    told, last_event = await self._stage.wait_for_events(last_bind=last_bind)
+                    told, last_event = await self.stage.wait_for_events(last_bind=last_bind)
                 component.require_running()
                 cost = usage(*(each.pid for each in started if each.pid is not None))
-                beside = usage(*(each.pid for each in started[1:] if each.pid is not None))
+                companion = usage(*(each.pid for each in started[1:] if each.pid is not None))
                 disturbance = machine.disturbance(cost)
             except UserError as error:
                 if component.exit_code is not None:
-                    raise  # with the reason
+                    raise  # it has the reason
                 raise UserError(f"{side.name}: {error}; its log: {last_trouble(component.log)}") from error
             finally:
                 for each in started:
                     each.kill()
-        faults = await self._stage.faults(made, constrained=side.constrained)
+        faults = await self.stage.faults(made, constrained=side.constrained)
         if side.inspect is not None:
             faults += await side.inspect()
         if len(observer.binds) != len(made) or observer.deleted:
-            faults.append(f"{len(observer.binds)} binds and {observer.deleted} deletions were seen")
+            faults.append(f"there were {len(observer.binds)} binds and {observer.deleted} deletions")
         if side.events and told < len(made):
             faults.append(f"{len(made) - told} pods had no event {EVENTS_WITHIN:g} s after the last bind")
-        await self._stage.clear()
+        await self.stage.clear()
         return Turn(
             pods=len(made),
             first_bind=first_bind,
@@ -175,7 +194,7 @@ class Contest:
             last_event=last_event,
             events=told,
             usage=cost,
-            cpu_beside=beside.cpu_seconds,
+            cpu_companion=companion.cpu_seconds,
             disturbance=disturbance,
             faults=faults,
         )
@@ -189,7 +208,7 @@ class Contest:
 
 
 class _Machine:
-    """The CPU time of the machine from now on, and how much of it is the benchmark's."""
+    """The CPU time of the machine from now on, and the part of it that the benchmark takes."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -197,10 +216,10 @@ class _Machine:
         self._busy, self._ours = busy_seconds(), self._spent()
 
     def disturbance(self, side: Usage) -> float:
-        """The share of the CPU time there was that others took."""
+        """Return the share of the available CPU time that other processes took."""
         others = busy_seconds() - self._busy - (self._spent() - self._ours) - side.cpu_seconds
-        there_was = (time.monotonic() - self._began) * (os.cpu_count() or 1)
-        return max(0.0, others / there_was)
+        available = (time.monotonic() - self._began) * (os.cpu_count() or 1)
+        return max(0.0, others / available)
 
     def _spent(self) -> float:
         servers = [self._plane.etcd.pid, self._plane.api_server.pid]

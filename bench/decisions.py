@@ -1,12 +1,14 @@
-"""Decisions alone, in memory: how many pods a second the engine places, for the workloads of scheduler_perf.
+"""Decisions per second of the engine alone, in memory, for the workloads of scheduler_perf.
 
-    make bench-decisions                       5,000 nodes, and how cost grows from 1,000 to 20,000
+    make bench-decisions                       with 5,000, 1,000 and 20,000 nodes
     .venv/bin/python -m bench.decisions --nodes 5000 --workload basic
 
-The engine is the real one with its default profile: pods come in as watch events, every decision is made on
-the cluster as the last one left it, binds are answered at once and confirmed by the watch. Two rates are
-printed: `decide` counts the time in `advance` (queue, filters, scores, choice, assuming the pod), `engine`
-also that for taking in the pod, the answer and the confirmation. The bar is on `decide`, at 5,000 nodes.
+The engine is the real one, with its default profile. Pods arrive as watch events. Every decision is made on
+the cluster as the last one left it. Binds are answered immediately, and confirmed by the watch.
+
+Two rates are printed. `decide` counts the time in `advance` (queue, filters, scores, choice, assuming the
+pod). `engine` also counts the time for receiving the pod, the answer and the confirmation. The bars apply to
+`decide`, with 5,000 nodes.
 """
 
 import argparse
@@ -27,15 +29,15 @@ _UNSCHEDULABLE = 10_000
 
 @dataclass(frozen=True)
 class Workload:
-    """`bar`: decisions a second that 5,000 nodes have to reach."""
+    """`bar` is the number of decisions per second to reach with 5,000 nodes."""
 
     name: str
     bar: int
     # The measured pods, by number.
     pods: Callable[[int], Pod]
-    # Pods that are on the nodes before; by number.
+    # The pods that are on the nodes at the start, by number.
     before: Callable[[int], Pod] | None = None
-    # How many of those for each node, and how many pods are measured at most.
+    # The number of those for each node, and the maximum number of measured pods.
     density: float = 0.2
     count: int = 2000
 
@@ -44,7 +46,7 @@ def _basic(number: int, *, name: str = "pod") -> PodBuilder:
     return pod(f"{name}-{number}").requests(cpu="100m", memory="500Mi")
 
 
-def _coloured(number: int, color: str = "blue") -> PodBuilder:
+def _colored(number: int, color: str = "blue") -> PodBuilder:
     return _basic(number).labels(color=color)
 
 
@@ -67,23 +69,23 @@ WORKLOADS = [
     Workload(
         "node affinity", 10_000, lambda n: _basic(n).node_affinity(_ZONE, "In", "zone-1", "zone-2", "zone-3")
     ),
-    Workload("spreading", 5_000, lambda n: _coloured(n).spread(_ZONE, max_skew=5, color="blue")),
+    Workload("spreading", 5_000, lambda n: _colored(n).spread(_ZONE, max_skew=5, color="blue")),
     Workload(
         "preferred spreading",
         5_000,
-        lambda n: _coloured(n).spread(_ZONE, max_skew=5, hard=False, color="blue"),
+        lambda n: _colored(n).spread(_ZONE, max_skew=5, hard=False, color="blue"),
     ),
-    Workload("affinity", 2_000, lambda n: _coloured(n).affinity_to(_ZONE, color="blue")),
-    Workload("anti-affinity", 2_000, lambda n: _coloured(n, "green").anti_affinity_to(_HOST, color="green")),
+    Workload("affinity", 2_000, lambda n: _colored(n).affinity_to(_ZONE, color="blue")),
+    Workload("anti-affinity", 2_000, lambda n: _colored(n, "green").anti_affinity_to(_HOST, color="green")),
     Workload(
         "preferred affinity",
         2_000,
-        lambda n: _coloured(n, "red").affinity_to(_HOST, preferred=1, color="red"),
+        lambda n: _colored(n, "red").affinity_to(_HOST, preferred=1, color="red"),
     ),
     Workload(
         "preferred anti-affinity",
         2_000,
-        lambda n: _coloured(n, "yellow").anti_affinity_to(_HOST, preferred=1, color="yellow"),
+        lambda n: _colored(n, "yellow").anti_affinity_to(_HOST, preferred=1, color="yellow"),
     ),
     Workload("mixed", 2_000, _basic, before=_mixed_before),
     Workload(
@@ -131,14 +133,14 @@ class _Run:
         self._pods[placed.metadata.uid] = placed
 
     def fill_queue(self, pods: list[Pod]) -> None:
-        """Pods that are tried in vain, and then wait."""
+        """Add pods that fit nowhere, and try each of them once."""
         for each in pods:
             self._engine.receive(Change(None, each), now=self._now)
         self._engine.advance(now=self._now)
         assert self._engine.queue.counts()["unschedulable"] == len(pods)
 
     def measure(self, pods: list[Pod]) -> float:
-        """Schedule the pods; seconds in all."""
+        """Schedule the pods, and return the seconds that it took."""
         gc.collect()
         gc.freeze()
         begun = time.process_time()
@@ -171,8 +173,8 @@ class _Run:
                 self._engine.receive(Change(self._pods.pop(effect.uid), None), now=self._now)
 
 
-def _beside_unschedulable(nodes: int, rounds: int) -> dict[str, float]:
-    """The rate of basic pods while many that fit nowhere wait with a higher priority, to without those."""
+def _share_next_to_unschedulable(nodes: int, rounds: int) -> dict[str, float]:
+    """Return the rate of basic pods while others fit nowhere, as a share of the normal rate."""
     basic = WORKLOADS[0]
     rates: dict[str, float] = {}
     for why in ("", *_HOPELESS) * rounds:
@@ -185,16 +187,16 @@ def _beside_unschedulable(nodes: int, rounds: int) -> dict[str, float]:
     return {why: rates[why] / rates[""] for why in _HOPELESS}
 
 
-# Why pods that wait fit nowhere: which plugin hears of every pod that is bound differs.
+# The reason why the waiting pods fit nowhere. It decides which plugin looks at each pod that is bound.
 _HOPELESS: dict[str, Callable[[PodBuilder], Pod]] = {
     "too large": lambda waiting: waiting.requests(cpu="64"),
-    "without their company": lambda waiting: waiting.affinity_to(_ZONE, color="none"),
-    "spread over what no node has": lambda waiting: waiting.labels(color="none").spread("rack", color="none"),
+    "affinity to no pod": lambda waiting: waiting.affinity_to(_ZONE, color="none"),
+    "spread over a missing label": lambda waiting: waiting.labels(color="none").spread("rack", color="none"),
 }
 
 
 def _rates(workload: Workload, nodes: int, rounds: int) -> tuple[float, float]:
-    """The best of some rounds: what else runs on the machine can only make one slower."""
+    """Return the best rates of all rounds: other work on the machine can only make a round slower."""
     deciding, whole = 0.0, 0.0
     for _ in range(rounds):
         run = _Run(workload, nodes)
@@ -225,11 +227,11 @@ def main() -> int:
             if nodes == 5000 and deciding < workload.bar:
                 missed.append(workload.name)
     if not options.workload:
-        for why, ratio in _beside_unschedulable(options.nodes[0], options.rounds).items():
-            beside = f"{_UNSCHEDULABLE:,} unschedulable pods, {why}"
-            print(f"basic beside {beside} / without them = {ratio:.2f} (bar 0.80)", flush=True)
+        for why, ratio in _share_next_to_unschedulable(options.nodes[0], options.rounds).items():
+            others = f"{_UNSCHEDULABLE:,} unschedulable pods, {why}"
+            print(f"basic next to {others} / without them = {ratio:.2f} (bar 0.80)", flush=True)
             if ratio < 0.8:
-                missed.append(f"beside pods {why}")
+                missed.append(f"next to unschedulable pods, {why}")
     if missed:
         print(f"below the bar: {', '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0

@@ -1,29 +1,29 @@
-"""Load-aware agents: what they cost behind a stock kube-scheduler, and as a plugin of `longshore run`.
+"""The cost of load-aware agents as an extender of a stock kube-scheduler, and as plugins of `longshore run`.
 
     make bench-extender                                       about half an hour on two cores
     make bench-extender ARGS="--rounds 3"
 
-First the time that `longshore extender` takes for a filter and the priorities of `safe-overload`, asked by
-the names of 5,000 nodes: bars 10 ms at the median and 25 ms at p99, for pods that are alike, for pods of
-which no two are, and for such pods that a third of the nodes is refused to.
+The first part measures how long `longshore extender` takes for a filter and a prioritize request of
+`safe-overload`, with the names of 5,000 nodes. The bars are 10 ms for the median and 25 ms for p99. They hold
+for pods that are alike, for pods that all differ, and for pods that a third of the nodes is refused to.
 
-Then, as in `bench.throughput`, sides take turns with the same pods on one real API server, and the rate is
-pods over the time from the first to the last bind. kube-scheduler has no extender, one entry (filter and
-priority `safe-overload`), or two (`congestion` too, from the same process): by the medians of the rounds it
-is to keep 0.5 of its throughput with one entry, and 0.7 is the goal. It has the environment that our
-manifests give it, but for two sides, without an extender and with one entry. On another side a program in Go
-that thinks nothing (`echo`) is in the place of `longshore extender`: what kube-scheduler keeps beside it is
-what calling any extender leaves of it on this machine. Two more, without an extender and with one entry, look
-at a tenth of the nodes for each pod. One turn has an extender that is sent whole Node objects. `longshore
-run` has the plugin SafeOverload or has it not: it is to keep 0.9 of its throughput. All nodes are annotated,
-with loads that the filter accepts, and the annotations do not change.
+In the second part the sides take turns on one real API server, as in `bench.throughput`. All nodes have
+annotations with loads that the filter accepts, and the annotations do not change. The sides:
 
-It ends with 1 if a bar is missed, unless it was a quick run.
+- kube-scheduler without an extender, with one entry (filter and priority `safe-overload`), and with two
+  entries (also `congestion`, from the same process). With one entry it must keep 0.5 of its throughput, by
+  the medians of the rounds. The goal is 0.7. It runs with the environment of our manifests.
+- kube-scheduler with a no-op extender written in Go (`echo`). This shows what the calls of any extender cost.
+- kube-scheduler without the environment of our manifests, without an extender and with one entry.
+- kube-scheduler that looks at a tenth of the nodes, without an extender and with one entry.
+- One turn of kube-scheduler with an extender that receives whole Node objects.
+- `longshore run` with and without the plugin SafeOverload. It must keep 0.9 of its throughput.
+
+The exit code is 1 if a bar is missed, unless it was a quick run.
 """
 
 import argparse
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -34,15 +34,14 @@ from typing import Any
 import msgspec
 import uvloop
 import yaml
-from bench.answers import WARM_UP, alike, ask, different, large
+from bench.cluster import cluster
 from bench.contest import Contest, Side
-from bench.loads import annotate
+from bench.extender_latency import WARM_UP, alike, ask, different, large
+from bench.node_loads import annotate
 from bench.options import arguments, run, sizes
 from bench.report import report
 from bench.rounds import Turns, alternate, note
-from bench.stage import NAMESPACE, Stage
 from bench.usage import usage
-from bench.workloads import NODE
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import KUBERNETES_VERSION, build
@@ -58,7 +57,7 @@ _QUESTIONS = 1000
 _QUICK_NODES, _QUICK_QUESTIONS = 200, 50
 _MEDIAN_BAR, _P99_BAR = 0.010, 0.025
 _ALONE, _ONE, _TWO, _ECHO, _WHOLE = "kube-scheduler", "one entry", "two entries", "echo", "whole nodes"
-_BARE, _BARE_ONE = "no environment", "one so"
+_BARE, _BARE_ONE = "no environment", "one, no env"
 _FEW, _ONE_OF_FEW = "a tenth", "one of a tenth"
 _TENTH = {"percentageOfNodesToScore": 10}
 _ECHO_SOURCE = Path(__file__).with_name("echo") / "main.go"
@@ -68,7 +67,7 @@ _PLUGIN_BAR = 0.9
 
 
 class _Extender:
-    """`longshore extender` on a cluster, with the account of its manifest, or `echo` in its place."""
+    """`longshore extender` with the service account of its manifest, or `echo` instead of it."""
 
     def __init__(self, contest: Contest, plane: ControlPlane, checkout: Path) -> None:
         plane.apply(checkout / "deploy" / "extender" / "service-account.yaml")
@@ -118,7 +117,7 @@ def _kube_scheduler(
     environment: Mapping[str, str],
     settings: Mapping[str, Any],
 ) -> Component:
-    """The stock scheduler as the contests have it, with these extenders."""
+    """Return kube-scheduler with these extenders, configured as in the other contests."""
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -139,7 +138,7 @@ def _kube_scheduler(
 
 
 def _environment(manifest: Path) -> dict[str, str]:
-    """Of kube-scheduler, in a manifest that runs it beside extenders."""
+    """Return the environment of kube-scheduler in a manifest with extenders."""
     _config, deployment = yaml.safe_load_all(manifest.read_text())
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     return {each["name"]: each["value"] for each in container["env"]}
@@ -163,37 +162,23 @@ def _longshore(contest: Contest, plane: ControlPlane, name: str, *, plugin: bool
     return contest.longshore(*command, name=name, scheduler_name="longshore")
 
 
-def _contest(plane: ControlPlane, stage: Stage, checkout: Path) -> Contest:
-    return Contest(
-        plane,
-        stage,
-        checkout=checkout,
-        manifest="scheduler.yaml",
-        account="longshore",
-        namespace="kube-system",
-    )
-
-
 def _answers(options: argparse.Namespace) -> list[str]:
-    """The times of the extender alone; the bars that were missed."""
+    """Measure the extender alone, and return the bars that were missed."""
     missed = []
     count, questions = (_QUICK_NODES, _QUICK_QUESTIONS) if options.quick else (_NODES_ASKED_ABOUT, _QUESTIONS)
-    checkout = options.longshore.resolve()
-    with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
-        note(f"creating {count} nodes on {plane.server}")
-        names = plane.add_nodes(count, cpu=NODE["cpu"], memory=NODE["memory"], pods=NODE["pods"])
+    with cluster(count) as (plane, nodes):
+        names = list(nodes)
 
         async def prepare() -> _Extender:
-            nodes = dict.fromkeys(names, "")
-            async with Stage(plane.kubeconfig, plane.folder, nodes=nodes, pods=1, workload="basic") as stage:
-                await annotate(stage.client, names)
-                return _Extender(_contest(plane, stage, checkout), plane, checkout)
+            async with Contest.on(plane, nodes, pods=1, checkout=options.longshore) as contest:
+                await annotate(contest.stage.client, names)
+                return _Extender(contest, plane, options.longshore)
 
         extender = uvloop.run(prepare())
         process = extender.process()
         process.restart()
         assert process.pid is not None
-        print(f"filter and priorities of {count} node names, {questions} pods each, in ms")
+        print(f"filter and prioritize requests with {count} node names, for {questions} pods each, in ms")
         bars = f"(bars {_MEDIAN_BAR * 1e3:g} and {_P99_BAR * 1e3:g})"
         print(f"  {'':<29}{'median':>9}{'p99':>9}{'CPU time':>10}{'refused':>9}   {bars}")
         try:
@@ -217,31 +202,21 @@ def _answers(options: argparse.Namespace) -> list[str]:
 
 
 def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
-    """The turns of all sides, and the one with whole Node objects."""
+    """Return the turns of all sides, and the one with whole Node objects."""
     nodes, pods, rounds = sizes(options)
-    checkout = options.longshore.resolve()
-    with ControlPlane.start(nodes=0, scheduler=True, kwok=False, controller_manager=False) as plane:
-        note(f"creating {nodes} nodes on {plane.server}")
-        names = plane.add_nodes(nodes, cpu=NODE["cpu"], memory=NODE["memory"], pods=NODE["pods"])
-        assert plane.scheduler is not None
-        plane.scheduler.kill()  # others take its place
-        plane.create_namespace(NAMESPACE)
+    with cluster(nodes, scheduler=True) as (plane, names):
         print(f"\n{nodes} nodes, {pods} pods, kube-scheduler {KUBERNETES_VERSION}", flush=True)
 
         async def measure() -> tuple[Turns, Turns]:
-            async with Stage(
-                plane.kubeconfig, plane.folder, nodes=dict.fromkeys(names, ""), pods=pods, workload="basic"
-            ) as stage:
-                await annotate(stage.client, names)
-                contest = _contest(plane, stage, checkout)
-                extender = _Extender(contest, plane, checkout)
-
-                manifests = _environment(checkout / "deploy" / "extender" / "extender.safe.yaml")
+            async with Contest.on(plane, names, pods=pods, checkout=options.longshore) as contest:
+                await annotate(contest.stage.client, list(names))
+                extender = _Extender(contest, plane, options.longshore)
+                manifests = _environment(options.longshore / "deploy" / "extender" / "extender.safe.yaml")
 
                 def stock(
                     name: str,
                     *entries: dict[str, Any],
-                    beside: Callable[[], Component] = extender.process,
+                    companion: Callable[[], Component] = extender.process,
                     environment: Mapping[str, str] = manifests,
                     settings: Mapping[str, Any] = MappingProxyType({}),
                 ) -> Side:
@@ -251,7 +226,7 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
                         program=lambda _pods: _kube_scheduler(
                             plane, name, entries, environment=environment, settings=settings
                         ),
-                        beside=beside if entries else None,
+                        companion=companion if entries else None,
                     )
 
                 safe, congestion = extender.entry("safe-overload", filters=True), extender.entry("congestion")
@@ -259,7 +234,7 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
                     stock(_ALONE),
                     stock(_ONE, safe),
                     stock(_TWO, safe, congestion),
-                    stock(_ECHO, safe, beside=extender.echo),
+                    stock(_ECHO, safe, companion=extender.echo),
                     stock(_BARE, environment={}),
                     stock(_BARE_ONE, safe, environment={}),
                     stock(_FEW, settings=_TENTH),
@@ -278,33 +253,31 @@ def _throughput(options: argparse.Namespace) -> tuple[Turns, Turns]:
 
 
 def _measure(options: argparse.Namespace) -> bool:
-    began = time.monotonic()
     missed = _answers(options) if options.only != "throughput" else []
     sound = True
     if options.only != "answers":
         turns, whole = _throughput(options)
         rates, sound = report(turns | whole)
         missed += _shares(rates)
-    note(f"{time.monotonic() - began:.0f} s in all")
     if missed:
         print(f"bars missed: {', '.join(missed)}", file=sys.stderr)
     return sound and (options.quick or not missed)
 
 
 def _shares(rates: Mapping[str, float]) -> list[str]:
-    """What is kept of the throughput; the bars that were missed."""
+    """Print how much of the throughput each side keeps, and return the bars that were missed."""
     one, plugin = rates[_ONE] / rates[_ALONE], rates[_PLUGIN] / rates[_LONGSHORE]
     for what, part, whole in (
         ("whole Node objects (one turn)", _WHOLE, _ALONE),
         ("two entries", _TWO, _ALONE),
         (f"one entry (bar {_ONE_BAR:g}, goal {_GOAL:g})", _ONE, _ALONE),
-        ("an extender that thinks nothing", _ECHO, _ALONE),
+        ("a no-op extender", _ECHO, _ALONE),
         ("one entry, both without the environment of the manifests", _BARE_ONE, _BARE),
         ("one entry, both with a tenth of the nodes", _ONE_OF_FEW, _FEW),
         ("one entry with a tenth of the nodes", _ONE_OF_FEW, _ALONE),
     ):
         print(f"kept of kube-scheduler's throughput: {rates[part] / rates[whole]:.2f}  {what}")
-    print(f"one entry/an extender that thinks nothing = {rates[_ONE] / rates[_ECHO]:.2f}")
+    print(f"one entry/a no-op extender = {rates[_ONE] / rates[_ECHO]:.2f}")
     print(f"longshore with {_PLUGIN}/without = {plugin:.2f} (bar {_PLUGIN_BAR:g})")
     bars = ((_ONE, one, _ONE_BAR), (_PLUGIN, plugin, _PLUGIN_BAR))
     return [name for name, kept, bar in bars if kept < bar]
@@ -312,7 +285,7 @@ def _shares(rates: Mapping[str, float]) -> list[str]:
 
 def main() -> None:
     parser = arguments(__doc__, nodes=1000)
-    parser.add_argument("--only", choices=("answers", "throughput"), help="one of the two parts")
+    parser.add_argument("--only", choices=("answers", "throughput"), help="run only this part")
     run(_measure, parser.parse_args())
 
 

@@ -1,7 +1,7 @@
-"""Sees binds as anybody in the cluster sees them, at the same small price for every scheduler.
+"""An observer of binds, with the same small cost for every scheduler.
 
-A watch of the pods that have a node tells of a pod as ADDED in the moment it is bound. The frames are counted
-without being decoded, and the API server sends a protobuf form that it has encoded for the scheduler anyway.
+It watches the pods that have a node. Such a watch reports a pod as ADDED when the pod is bound. The observer
+counts the frames without decoding them. The API server sends the same protobuf encoding to the schedulers.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from longshore.errors import UserError
 from longshore.kube.client import Client
 from longshore.kube.resources import PODS
 
-# A watch event begins with its type: field 1, and the length of the word.
+# The beginning of a watch event: field 1 with the type, after the length of the word.
 _ADDED = b"\n\x05ADDED"
 _DELETED = b"\n\x07DELETED"
 _ERROR = b"\n\x05ERROR"
@@ -35,14 +35,14 @@ class _List(msgspec.Struct):
 
 
 async def watch_from_now(client: Client, path: str) -> dict[str, str]:
-    """The parameters of a watch that tells what happens from now on, and nothing of the state before."""
+    """Return the parameters of a watch that reports only changes from now on."""
     body = await client.request("GET", path, params={"limit": "1"})
     version = msgspec.json.decode(body, type=_List).metadata.resource_version
     return {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(_WATCH_SECONDS)}
 
 
 class Observer:
-    """Watches the pods of a namespace within its `async with` block; `binds` has the time of each bind."""
+    """Watches the pods of a namespace in its `async with` block. `binds` has the time of each bind."""
 
     def __init__(self, client: Client, *, namespace: str) -> None:
         self.binds: list[float] = []
@@ -68,7 +68,7 @@ class Observer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def wait_for(self, count: int, *, require_running: Callable[[], None]) -> None:
-        """Wait until that many pods were bound; raise when the scheduler ends or none is bound for long."""
+        """Wait until that many pods are bound. Raise if the scheduler ends or binds nothing for a minute."""
         seen, since = 0, time.monotonic()
         while len(self.binds) < count:
             await asyncio.sleep(_POLL_SECONDS)
@@ -86,13 +86,13 @@ class Observer:
     async def _watch(self) -> None:
         params = await watch_from_now(self._client, self._path) | {"fieldSelector": "spec.nodeName!="}
         while True:
-            # A busy server may end a watch. It goes on after the last event, and none is lost.
+            # A busy server can end a watch. It continues after the last event, so no event is lost.
             last = await self._follow(params)
             if last is not None:
                 params["resourceVersion"] = _version(last)
 
     async def _follow(self, params: dict[str, str]) -> bytes | None:
-        """Count until the watch ends; the last frame of it."""
+        """Count until the watch ends, and return its last frame."""
         buffer, frame = bytearray(), None
         async with self._client.stream(
             self._path, params=params, accept=PODS.codec.accept_watch, read_timeout=_WATCH_SECONDS
@@ -107,12 +107,12 @@ class Observer:
                     elif frame.startswith(_DELETED):
                         self.deleted += 1
                     elif frame.startswith(_ERROR):
-                        raise UserError("the API server broke the observer's watch off")
+                        raise UserError("the API server ended the observer's watch with an error")
         return frame
 
 
 def _version(frame: bytes) -> str:
     _, pod = PODS.codec.event(frame)
     if not isinstance(pod, Pod):
-        raise UserError(f"the observer cannot go on after {pod}")
+        raise UserError(f"the observer cannot continue its watch after {pod}")
     return pod.metadata.resource_version

@@ -1,35 +1,38 @@
-"""A pod set, from its trigger to its last bind, beside the most that the API server takes.
+"""A pod set from its trigger to its last bind, compared with a client that only writes (the ceiling).
 
     make bench-podsets
     make bench-podsets ARGS="--nodes 1000 --pods 10000"
 
-As in `bench.throughput`, there are one real API server and etcd, and the sides take turns with the same pods.
-All pods are of one set, and held when its trigger is set to Schedule; from then on the time counts, so making
-and storing the plan is part of it. The bar: 0.7 of the ceiling, by the medians of the rounds. In every round
-the first bind comes within a second of the trigger, with the default budget of 300 ms. At the end of each
-turn there is one plan, and every pod is where it says.
+The sides take turns on one real API server, as in `bench.throughput`. All pods are in one set, which is held
+until its trigger is set to Schedule. The time starts then, so it includes making and storing the plan. The
+bars:
 
-After that 200 sets of 20 pods are held at once and nothing happens: the share of a core that this takes. Its
-bar: 0.05. It ends with 1 if a bar is missed, unless it was a quick run.
+- The rate is 0.7 of the ceiling, by the medians of the rounds.
+- In every round the first bind comes within a second of the trigger, with the default budget of 300 ms.
+- Then 200 sets of 20 pods are held while nothing happens. This takes less than 0.05 of a core.
+
+At the end of each turn there must be one plan, and every pod must be on the node of its entry. The exit code
+is 1 if a bar is missed, unless it was a quick run.
 """
 
 import argparse
 import asyncio
 import time
+from dataclasses import replace
 
 import msgspec
 import uvloop
-from bench.contest import CEILING, Contest, Side
-from bench.heldsets import Crowd, idle_share, trigger
+from bench.cluster import cluster
+from bench.contest import CEILING, Contest
+from bench.held_sets import Crowd, idle_share, trigger
 from bench.options import arguments, run, sizes
 from bench.report import report, table
 from bench.rounds import Turns, note, take_turns
 from bench.stage import NAMESPACE, Stage
-from bench.workloads import NODE, POD_SET
+from bench.workloads import POD_SET
 
 from longshore.api.pod_set import SCHEDULER_NAME, plan_name
 from longshore.ask.pod_sets import read
-from longshore.dev import ControlPlane
 from longshore.kube.client import Client
 from longshore.kube.errors import ApiError
 from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS
@@ -46,7 +49,7 @@ _PLAN = SCHEDULE_PLANS.path(namespace=NAMESPACE, name=plan_name(NAMESPACE, POD_S
 
 
 class _Set:
-    """The set of the contest: held before each turn, released within it."""
+    """The pod set of the contest. It is held before each turn, and released in it."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -71,63 +74,43 @@ class _Set:
         return began
 
     async def faults(self) -> list[str]:
-        """How plan and pods differ."""
+        """Return the differences between the plan and the pods."""
         found = await read(self._client, namespace=NAMESPACE)
         if len(found.plans) != 1:
-            return [f"there are {len(found.plans)} plans of one set"]
+            return [f"there are {len(found.plans)} plans for one set"]
         entries = {entry.pod: entry.node for entry in found.plans[0].spec.plan}
         places = {pod.metadata.name: pod.spec.node_name for pod in found.pods}
         astray = {name for name, _ in entries.items() ^ places.items()}
-        return [f"{len(astray)} pods are elsewhere than the plan says"] if astray else []
+        return [f"{len(astray)} pods are not on the node of their plan entry"] if astray else []
 
 
 def _measure(options: argparse.Namespace) -> bool:
     nodes, pods, rounds = sizes(options)
     crowd = _QUICK_IDLE if options.quick else _IDLE
-    began = time.monotonic()
-    with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
-        note(f"creating {nodes} nodes on {plane.server}")
-        names = plane.add_nodes(nodes, cpu=NODE["cpu"], memory=NODE["memory"], pods=NODE["pods"])
-        plane.create_namespace(NAMESPACE)
+    with cluster(nodes) as (plane, names):
         deploy = options.longshore.resolve() / "deploy"
         for file in (*sorted((deploy / "crds").glob("schedule*.yaml")), *deploy.glob("triggers.yaml")):
             plane.apply(file)
         print(f"{nodes} nodes, {pods} pods of one set", flush=True)
 
         async def measure() -> tuple[Turns, float]:
-            async with Stage(
-                plane.kubeconfig, plane.folder, nodes=dict.fromkeys(names, ""), pods=pods, workload=POD_SET
-            ) as stage:
-                podset = _Set(stage)
-                contest = Contest(
-                    plane,
-                    stage,
-                    checkout=options.longshore.resolve(),
-                    manifest="scheduler.yaml",
-                    account="longshore",
-                    namespace="kube-system",
-                )
-                plain = contest.longshore(
+            async with Contest.on(
+                plane, names, pods=pods, workload=POD_SET, checkout=options.longshore
+            ) as contest:
+                podset = _Set(contest.stage)
+                scheduler = contest.longshore(
                     "run", "--no-leader-elect", "--metrics-port=0", name=_NAME, scheduler_name=SCHEDULER_NAME
                 )
-                side = Side(
-                    name=plain.name,
-                    scheduler_name=plain.scheduler_name,
-                    program=plain.program,
-                    prepare=podset.hold,
-                    release=podset.release,
-                    inspect=podset.faults,
-                )
+                side = replace(scheduler, prepare=podset.hold, release=podset.release, inspect=podset.faults)
                 turns = await take_turns(contest, [side], rounds)
                 note("holding many sets")
-                # As it is deployed: it has to renew its lease, too.
+                # With leader election, as deployed: the scheduler renews its lease, too.
                 leader = contest.longshore(
                     "run", "--metrics-port=0", name="idle", scheduler_name=SCHEDULER_NAME
                 )
-                return turns, await idle_share(leader.program([]), stage, crowd)
+                return turns, await idle_share(leader.program([]), contest.stage, crowd)
 
         turns, idle = uvloop.run(measure())
-    note(f"{time.monotonic() - began:.0f} s in all")
     rates, sound = report(turns)
     table(
         "seconds from the trigger to the first bind",

@@ -1,4 +1,4 @@
-"""All rounds of a contest in tables, their medians, and whatever was wrong."""
+"""The report of a contest: tables of all rounds, the medians, and the faults that were found."""
 
 import statistics
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from bench.stage import EVENTS_WITHIN
 
 
 class Result(NamedTuple):
-    """The median of each side's pods a second, and whether all was as it must be."""
+    """The median rate of each side in pods per second, and whether there were no faults."""
 
     rates: dict[str, float]
     sound: bool
@@ -21,7 +21,7 @@ def report(turns: Turns) -> Result:
     table("pods with a Scheduled event", turns, lambda turn: str(turn.events))
     title = f"seconds from the last bind to the last event (at most {EVENTS_WITHIN:g})"
     table(title, turns, lambda turn: f"{turn.last_event - turn.last_bind:.1f}")
-    title = "CPU time that others took on this machine: rounds where it differs much are hard to compare"
+    title = "CPU time of other processes on this machine: do not compare rounds in which it differs much"
     table(title, turns, lambda turn: f"{turn.disturbance:.0%}")
     rates = _medians(turns)
     faults = [
@@ -33,7 +33,7 @@ def report(turns: Turns) -> Result:
     print("", *faults, sep="\n")
     rounds = max(map(len, turns.values()))
     if rounds < ROUNDS:
-        note(f"rounds: {rounds}, and the bars are about the median of {ROUNDS} or more")
+        note(f"rounds: {rounds}; the bars apply to the median of {ROUNDS} or more")
     return Result(rates, sound=not faults)
 
 
@@ -44,13 +44,13 @@ def table(title: str, turns: Turns, cell: Callable[[Turn], str]) -> None:
 
 
 def _medians(turns: Turns) -> dict[str, float]:
-    print(f"\n{'medians':<17}{'pods/s':>9}{'to last event':>15}{'CPU s':>9}{'beside':>8}{'peak MiB':>10}")
+    print(f"\n{'medians':<17}{'pods/s':>9}{'to last event':>15}{'CPU s':>9}{'companion':>11}{'peak MiB':>10}")
     rates = {}
     for side, seen in turns.items():
         rates[side] = statistics.median(turn.rate for turn in seen)
         to_last_event = statistics.median(turn.rate_to_last_event for turn in seen)
         cpu = statistics.median(turn.usage.cpu_seconds for turn in seen)
-        beside = statistics.median(turn.cpu_beside for turn in seen)
+        companion = statistics.median(turn.cpu_companion for turn in seen)
         peak = max(turn.usage.peak_bytes for turn in seen) / 2**20
-        print(f"  {side:<15}{rates[side]:9.0f}{to_last_event:15.0f}{cpu:9.1f}{beside:8.1f}{peak:10.0f}")
+        print(f"  {side:<15}{rates[side]:9.0f}{to_last_event:15.0f}{cpu:9.1f}{companion:11.1f}{peak:10.0f}")
     return rates

@@ -1,4 +1,4 @@
-"""The rounds of a contest: the best that the API server takes is looked for, then the sides take turns."""
+"""The rounds of a contest. First the best ceiling is determined, then the sides take turns."""
 
 import sys
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from bench.contest import Contest, Side, Turn
 
 from longshore.errors import UserError
 
-# Those that the bars are about.
+# The bars apply to the median of at least this many rounds.
 ROUNDS = 5
 _IN_FLIGHT = (16, 48, 96)
-# Of each of them at most, so that a bad moment does not decide.
+# The maximum number of probes of each, so that one bad moment does not decide.
 _PROBES = 2
 _BINDS_IN_FLIGHT = 48
 
@@ -22,14 +22,14 @@ def note(text: str) -> None:
 
 
 async def take_turns(contest: Contest, schedulers: Sequence[Side], rounds: int) -> Turns:
-    """The turns of each scheduler and of the ceiling."""
+    """Return the turns of each scheduler and of the ceiling."""
     note("looking for the ceiling")
     in_flight = await _best_in_flight(contest, probes=min(_PROBES, rounds))
     return await alternate(contest, [*schedulers, contest.ceiling(in_flight)], rounds)
 
 
 async def alternate(contest: Contest, sides: Sequence[Side], rounds: int) -> Turns:
-    """The turns of the sides. The order changes with the round, so that no side is always the first."""
+    """Return the turns of the sides. The order changes in each round, so that no side is always the first."""
     turns: Turns = {side.name: [] for side in sides}
     for number in range(rounds):
         first = number % len(sides)
@@ -41,13 +41,13 @@ async def alternate(contest: Contest, sides: Sequence[Side], rounds: int) -> Tur
 
 
 async def _best_in_flight(contest: Contest, *, probes: int) -> int:
-    """How many writes in flight suit this API server best. Binds alone come first: they warm it up, too."""
+    """Return the number of writes in flight with the highest rate. Binds alone come first, as a warm-up."""
     rates = dict.fromkeys(_IN_FLIGHT, 0.0)
     for limit, events in [(_BINDS_IN_FLIGHT, False), *((limit, True) for limit in _IN_FLIGHT * probes)]:
         turn = await contest.turn(contest.ceiling(limit, events=events))
         if turn.faults:
-            raise UserError(f"the ceiling's client: {'; '.join(turn.faults)}")
-        what = "a bind and an event a pod" if events else "binds alone"
+            raise UserError(f"the ceiling failed: {'; '.join(turn.faults)}")
+        what = "a bind and an event for each pod" if events else "only binds"
         print(f"ceiling {turn.rate:6.0f} pods/s: {what}, {limit} in flight", flush=True)
         if events:
             rates[limit] = max(rates[limit], turn.rate)

@@ -1,12 +1,12 @@
-"""A large cluster: how much memory the scheduler takes there, and how soon after its start it can schedule.
+"""The memory of the scheduler on a large cluster, and the time from its start to its first bind.
 
     make bench-scale                                     5,000 nodes and 100,000 pods, about four minutes
     .venv/bin/python -m bench.scale --nodes 500 --pods 10000
 
-One real control plane holds the nodes and the pods, bound and of 1,000 workloads with labels, owners and
-requests of their own. `longshore run` is started on it as a process of its own, with the rights of its
-service account, and is told to schedule one more pod. The bars, for the default sizes: 600 MiB, and 20 s from
-the start of the process to the bind of that pod.
+A real control plane has the nodes and the pods. The pods are bound, and belong to 1,000 workloads, each with
+its own labels, owner and requests. `longshore run` starts as a separate process, with the rights of its
+service account, and schedules one more pod. The bars for the default sizes are 600 MiB, and 20 s from the
+start of the process to the bind of that pod.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def _note(text: str) -> None:
 
 
 def _bound(number: int, nodes: int) -> dict[str, Any]:
-    """A pod of a workload, on its node."""
+    """Return a pod of a workload, on its node."""
     workload = number % _WORKLOADS
     body = pod_object(f"pod-{number:06d}", workload="basic", scheduler_name="longshore")
     labels = {
@@ -92,7 +92,7 @@ async def _until_bound(kubeconfig: Path, component: Component) -> None:
 
 
 def _measure(plane: ControlPlane, *, nodes: int, pods: int) -> tuple[float, float]:
-    """Seconds from the start of the scheduler to its first bind, and its peak memory in MiB."""
+    """Return the seconds from the start of the scheduler to its first bind, and its peak memory in MiB."""
     plane.apply(_ROOT / "deploy" / "scheduler.yaml")
     account = plane.service_account("longshore", namespace="kube-system")
     _note(f"creating {pods:,} pods on {nodes:,} nodes")
@@ -111,7 +111,7 @@ def _measure(plane: ControlPlane, *, nodes: int, pods: int) -> tuple[float, floa
     try:
         uvloop.run(asyncio.wait_for(_until_bound(plane.kubeconfig, component), 300))
         seconds = time.perf_counter() - begun
-        # What it took in is let go of by then, what it keeps is there.
+        # By then it has freed what it needed only to start.
         time.sleep(3.0)
         assert component.pid is not None
         return seconds, usage(component.pid).peak_bytes / 2**20

@@ -1,7 +1,7 @@
-"""The cluster of a contest, brought to the same state before every turn.
+"""The pods and events of a contest, in the same state before every turn.
 
-Each turn begins with empty nodes, fresh pending pods, no events, and an etcd without history: what one side
-leaves behind must not slow down the next.
+Each turn begins with empty nodes, new pending pods, no events, and an etcd without history, so that what one
+side leaves behind does not slow down the next.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ _PODS = PODS.path(namespace=NAMESPACE)
 _EVENTS = EVENTS.path(namespace=NAMESPACE)
 _IN_FLIGHT = 48
 _POLL_SECONDS = 0.1
-# The API server ends every request after 60 s; whatever a deletion leaves is deleted by the next.
+# The API server ends every request after 60 s. The next deletion deletes what is left.
 _DELETE_SECONDS = 65.0
 _DELETIONS = 10
 _REST_SECONDS = 1.0
 _EVENT_KEYS = f"/registry/events/{NAMESPACE}/".encode()
-# Up to the key that follows all that begin so.
+# The key after all keys with this prefix.
 _ALL_EVENTS = {
     "key": b64encode(_EVENT_KEYS).decode(),
     "range_end": b64encode(_EVENT_KEYS[:-1] + b"0").decode(),
@@ -95,13 +95,13 @@ class _EtcdAnswer(msgspec.Struct):
 
 
 class Stage:
-    """The pods and events of one turn; `nodes` are the names of the nodes with their zones."""
+    """The pods and events of one turn. `nodes` has the names of the nodes with their zones."""
 
     def __init__(
         self, kubeconfig: Path, etcd_folder: Path, *, nodes: dict[str, str], pods: int, workload: str
     ) -> None:
         self.pods = pods
-        # The pods' names, the same in every turn, each with a node where it may be put without a thought.
+        # The names of the pods, the same in every turn, and the node on which the ceiling puts each pod.
         self.places = dict(zip((f"pod-{number:05d}" for number in range(pods)), cycle(nodes), strict=False))
         self._nodes = nodes
         self._workload = workload
@@ -121,7 +121,7 @@ class Stage:
         await self.client.__aexit__(kind, error, trace)
 
     async def set_up(self, scheduler_name: str) -> list[Target]:
-        """Create the pods; each comes with its node."""
+        """Create the pods, and return them with their nodes."""
 
         async def create(name: str, node: str) -> Target:
             body = pod_object(name, workload=self._workload, scheduler_name=scheduler_name)
@@ -136,35 +136,35 @@ class Stage:
         return made
 
     async def clear(self) -> None:
-        """Delete the pods and the events, and let etcd forget that they ever were."""
+        """Delete the pods and the events, also from the history of etcd."""
         await self._delete_pods()
         await self._clean_etcd()
 
     async def wait_for_notes(self, *, within: float, count: int | None = None) -> None:
-        """Until there are as many events of whatever sort as pods, or as many as this."""
+        """Wait until there are as many events of any reason as pods, or this many."""
         until = time.perf_counter() + within
         while await self._count(_EVENTS) < (self.pods if count is None else count):
             if time.perf_counter() > until:
-                raise UserError(f"fewer events than pods after {within:g} s")
+                raise UserError(f"not all events exist after {within:g} s")
             await asyncio.sleep(_POLL_SECONDS)
 
     async def wait_for_events(self, *, last_bind: float) -> tuple[int, float]:
-        """How many pods have a Scheduled event, and the time when that was so.
+        """Wait until all pods have a Scheduled event, but not longer than a scheduler has time for it.
 
-        Waits until all have one, for as long as a scheduler has time for it.
+        Returns the number of pods that have one, and the time.
         """
         while True:
             now = time.perf_counter()
             overdue = now > last_bind + EVENTS_WITHIN
             if overdue or await self._count(_EVENTS) >= self.pods:
-                # Among those counted may be others, of pods that did not fit at first.
+                # Other events can be among those, for pods that did not fit at first.
                 found = await self._pods_with_event()
                 if overdue or found >= self.pods:
                     return found, now
             await asyncio.sleep(_POLL_SECONDS)
 
     async def faults(self, made: list[Target], *, constrained: bool) -> list[str]:
-        """What is wrong with where the pods are now; the ceiling heeds no constraints."""
+        """Return what is wrong with the nodes of the pods. Constraints are checked only if `constrained`."""
         body = await self.client.request("GET", _PODS)
         pods = msgspec.json.decode(body, type=_PodList).items
         found = []
@@ -180,18 +180,18 @@ class Stage:
             pinned_to = {target.uid: target.node for target in made}
             astray = sum(pod.spec.node_name != pinned_to.get(pod.metadata.uid) for pod in pods)
             if astray:
-                found.append(f"{astray} pods are on another node than they were pinned to")
+                found.append(f"{astray} pods are not on the node that they are pinned to")
         if constrained and self._workload == "spread":
             per_zone = Counter(dict.fromkeys(self._nodes.values(), 0))
             for pod in pods:
                 per_zone[self._nodes.get(pod.spec.node_name, "")] += 1
             skew = max(per_zone.values()) - min(per_zone.values())
             if skew > MAX_SKEW:
-                found.append(f"the zones differ by {skew} pods, by {MAX_SKEW} they may")
+                found.append(f"the zones differ by {skew} pods, but at most {MAX_SKEW} are allowed")
         return found
 
     async def _count(self, path: str) -> int:
-        """Of a whole collection: without a selector, the server tells how many come after the first."""
+        """Return the size of a collection. Without a selector, the server says how many follow the first."""
         body = await self.client.request("GET", path, params={"limit": "1"})
         first = msgspec.json.decode(body, type=_FirstOfMany)
         return len(first.items or ()) + first.metadata.remaining_item_count
@@ -208,7 +208,7 @@ class Stage:
             except (ApiError, ConnectionFailed) as error:
                 reason = str(error)
             else:
-                reason = "some are left each time"
+                reason = "some pods are left each time"
             if await self._count(_PODS) == 0:
                 return
         raise UserError(f"the pods could not be deleted: {reason}")
@@ -216,12 +216,12 @@ class Stage:
     async def _clean_etcd(self) -> None:
         """Delete the events and all history, over etcd's own socket.
 
-        The API server would delete events one by one, of which it keeps no copy that could grow stale, and it
-        lets etcd forget the past every five minutes only.
+        The API server would delete the events one by one, and it compacts etcd only every five minutes. It
+        has no cache of events that could become stale.
         """
         folder = os.open(self._etcd_folder, os.O_PATH)
         try:
-            # By this name the path of the socket is shorter than 108 bytes, wherever the folder is.
+            # With this name the path of the socket is always shorter than the limit of 108 bytes.
             connector = aiohttp.UnixConnector(f"/proc/self/fd/{folder}/etcd.sock")
             async with aiohttp.ClientSession(
                 "http://etcd", connector=connector, raise_for_status=True

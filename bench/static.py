@@ -1,41 +1,41 @@
-"""Pinned pods a second: `longshore static` beside the most that the API server takes.
+"""Pinned pods bound per second: `longshore static`, compared with a client that only writes (the ceiling).
 
     make bench-static                                         under ten minutes on two cores
     make bench-static ARGS="--nodes 1000 --pods 10000"
 
-As in `bench.throughput`, there are one real API server and etcd, the sides take turns with the same pods, and
-the rate is pods over the time from the first to the last bind as one observer's watch sees them. Each pod is
-pinned to a node by a label that the node has from the start, and has to be there at the end; it has its
-Scheduled event 10 s after the last bind. `longshore static --daemon` has the rights of deploy/static.yaml,
-and so has the ceiling. The bar: 0.85 of the ceiling, by the medians of the rounds. The ceiling writes each
-event right after its bind, and the scheduler's may lag: the ratio can pass 1. The rates to the last event
-compare all that was written.
+The sides take turns on one real API server, and the rate is measured as in `bench.throughput`. Each pod is
+pinned to a node by a label that the node has from the start, and must be on that node at the end.
+`longshore static --daemon` and the ceiling have the rights of deploy/static.yaml.
+
+The bar is 0.85 of the ceiling, by the medians of the rounds. The ratio can exceed 1: the ceiling writes each
+event right after its bind, while the scheduler can write its events later. The rates to the last event
+compare everything that was written.
 """
 
 import argparse
 import asyncio
-import time
 
 import msgspec
 import uvloop
-from bench.contest import CEILING, Contest
+from bench.cluster import cluster
+from bench.contest import CEILING, Contest, Rights
 from bench.options import arguments, run, sizes
 from bench.report import report
-from bench.rounds import Turns, note, take_turns
+from bench.rounds import Turns, take_turns
 from bench.stage import NAMESPACE, Stage
-from bench.workloads import NODE, PINNED
+from bench.workloads import PINNED
 
-from longshore.dev import ControlPlane
 from longshore.kube.resources import NODES
 from longshore.kube.writer import Patch
 from longshore.pin.labels import pin_key
 
 _STATIC = "static"
+_RIGHTS = Rights("static.yaml", "longshore-static", "longshore-static")
 _BAR = 0.85
 
 
 async def _pin(stage: Stage) -> None:
-    """Label the nodes for the pods of all turns: their names are always the same."""
+    """Label the nodes for the pods of all turns. The names of the pods are the same in every turn."""
     labels: dict[str, dict[str, str]] = {}
     for pod, node in stage.places.items():
         labels.setdefault(node, {})[pin_key(_STATIC, NAMESPACE, pod)] = ""
@@ -49,26 +49,14 @@ async def _pin(stage: Stage) -> None:
 
 def _measure(options: argparse.Namespace) -> bool:
     nodes, pods, rounds = sizes(options)
-    began = time.monotonic()
-    with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
-        note(f"creating {nodes} nodes on {plane.server}")
-        names = plane.add_nodes(nodes, cpu=NODE["cpu"], memory=NODE["memory"], pods=NODE["pods"])
-        plane.create_namespace(NAMESPACE)
+    with cluster(nodes) as (plane, names):
         print(f"{nodes} nodes, {pods} pods, each pinned to its node", flush=True)
 
         async def measure() -> Turns:
-            async with Stage(
-                plane.kubeconfig, plane.folder, nodes=dict.fromkeys(names, ""), pods=pods, workload=PINNED
-            ) as stage:
-                await _pin(stage)
-                contest = Contest(
-                    plane,
-                    stage,
-                    checkout=options.longshore.resolve(),
-                    manifest="static.yaml",
-                    account="longshore-static",
-                    namespace="longshore-static",
-                )
+            async with Contest.on(
+                plane, names, pods=pods, workload=PINNED, checkout=options.longshore, rights=_RIGHTS
+            ) as contest:
+                await _pin(contest.stage)
                 static = contest.longshore(
                     "static",
                     "--daemon",
@@ -80,7 +68,6 @@ def _measure(options: argparse.Namespace) -> bool:
                 return await take_turns(contest, [static], rounds)
 
         turns = uvloop.run(measure())
-    note(f"{time.monotonic() - began:.0f} s in all")
     rates, sound = report(turns)
     print(f"longshore static/ceiling = {rates[_STATIC] / rates[CEILING]:.2f} (bar {_BAR:g})")
     return sound

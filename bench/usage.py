@@ -1,4 +1,4 @@
-"""What processes have cost so far, by the kernel's account, and what the machine did besides."""
+"""The CPU time and memory of processes, and the CPU time of the whole machine, from /proc."""
 
 import os
 from pathlib import Path
@@ -13,25 +13,25 @@ class Usage(NamedTuple):
 
 
 def usage(*sessions: int) -> Usage:
-    """CPU time and peak memory of all processes of the sessions: a scheduler may have more than one."""
+    """Return the CPU time and peak memory of all processes of the sessions. A scheduler can have several."""
     cpu, peak = 0.0, 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            # The name of the program, field 2, is in brackets and may hold blanks and brackets itself.
+            # Field 2, the name of the program, is in parentheses, and can contain blanks and parentheses.
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) not in sessions:
                 continue
             status = (folder / "status").read_text()
         except OSError:
-            continue  # it has ended since
-        # Fields 14 to 17: in user mode and in the kernel, and the same of children that have ended.
+            continue  # the process has ended
+        # Fields 14 to 17: the time in user mode and in the kernel, and the same for children that have ended.
         cpu += sum(map(int, fields[11:15])) / _TICKS
         peak += sum(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:"))
     return Usage(cpu, peak)
 
 
 def busy_seconds() -> float:
-    """CPU time that the machine has spent on anything, the host's other guests included."""
+    """Return the CPU time that the machine has spent on anything, including other guests of its host."""
     user, nice, system, _, _, irq, softirq, steal, *_ = map(
         int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     )

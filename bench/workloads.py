@@ -1,7 +1,7 @@
-"""What is scheduled in a contest: one kind of node, and pods that are all alike.
+"""The nodes and pods of a contest. All nodes are alike, and all pods are alike.
 
-The constraints are those of kube-scheduler's own benchmark, scheduler_perf: a hard spread over zones with
-room for a skew of five, or a preference for nodes without a pod of the same label.
+The constraints are those of kube-scheduler's own benchmark, scheduler_perf: hard spreading over zones with a
+maximum skew of five, or a preference for nodes without a pod of the same label.
 """
 
 from typing import Any
@@ -9,21 +9,21 @@ from typing import Any
 from longshore.api.pod_set import POD_SET_LABEL
 
 WORKLOADS = ("basic", "spread", "anti-affinity")
-# Like basic, and each has a node of its own by a label of that node; for the static scheduler alone.
+# Like basic, and each pod is pinned to a node by a label of that node. Only for the static scheduler.
 PINNED = "pinned"
-# Like basic, and all of one pod set.
+# Like basic, and all pods are in one pod set.
 POD_SET = "pod-set"
 ZONES = 10
 ZONE = "topology.kubernetes.io/zone"
 MAX_SKEW = 5
 NODE = {"cpu": "32", "memory": "64Gi", "pods": "110"}
-# By its CPUs (100m each) a node would take 320 of these pods, by its memory (128Mi each) 512.
+# The limit is the number of pods: the CPU of a node is enough for 320 of these pods, its memory for 512.
 PODS_PER_NODE = 110
 _LABELS = {"app": "bench"}
 
 
 def pod(name: str, *, workload: str, scheduler_name: str) -> dict[str, Any]:
-    """A pod as a controller would create it."""
+    """Return a pod as a controller creates it."""
     resources = {"requests": {"cpu": "100m", "memory": "128Mi"}}
     spec: dict[str, Any] = {
         "schedulerName": scheduler_name,

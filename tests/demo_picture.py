@@ -1,6 +1,6 @@
-"""Draws the output of `longshore demo` as an SVG picture of a terminal, for the README.
+"""Draw the output of `longshore demo` as an SVG picture of a terminal, for the README.
 
-Draw it again after a change of the demo: `.venv/bin/python -m tests.demo_picture`
+Draw it again after each change of the demo: `.venv/bin/python -m tests.demo_picture`
 """
 
 import re
@@ -15,7 +15,7 @@ _BARS = {"█": "#38bdf8", "▓": "#fbbf24", "░": "#334155"}
 
 
 def demo_output() -> str:
-    """The output of the demo, with a fixed speed: that differs from machine to machine."""
+    """Return the output of the demo, with a fixed speed, because the speed differs between machines."""
     command = [sys.executable, "-m", "longshore", "demo"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return re.sub(r"[\d,]+ a second", "1,108 a second", printed)
@@ -45,7 +45,7 @@ def picture(output: str) -> str:
 
 
 def _drawn(line: str, y: int) -> str:
-    """Bars are drawn as rectangles: not every font has their characters in the width of a letter."""
+    """Draw a line. Bars are rectangles, because some fonts draw their characters wider than letters."""
     parts = []
     for found in re.finditer(r"(█+|▓+|░+)|(?:[^\s█▓░]+ )*[^\s█▓░]+", line):
         x, width = _MARGIN + found.start() * _COLUMN, len(found[0]) * _COLUMN

@@ -1,4 +1,4 @@
-"""Pages of docs/ that show commands and what they print: followed in a shell, on a real cluster."""
+"""Pages of docs/ with commands and their output. Tests run the commands in a shell, on a real cluster."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class Page:
-    """`varying` are the words that differ from run to run, as patterns."""
+    """A page of docs/. `varying` has patterns for the words that differ between runs."""
 
     def __init__(self, name: str, *, varying: Sequence[str]) -> None:
         self.text = (ROOT / "docs" / name).read_text()
@@ -25,14 +25,14 @@ class Page:
         return re.findall(rf"^```{language}\n(.*?)^```", self.text, flags=re.MULTILINE | re.DOTALL)
 
     def steps(self) -> Iterator[tuple[str, str]]:
-        """Every command of the page, with the output that is shown for it."""
+        """Yield every command of the page, with the output that the page shows for it."""
         for block in self.blocks("console"):
             for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, output = step.partition("\n")
                 yield command, output
 
     def rows(self, heading: str) -> list[list[str]]:
-        """The table that has this heading in its first column."""
+        """Return the rows of the table with this heading in its first column."""
         [table] = [
             table
             for table in re.findall(r"(?:^\|.*\n)+", self.text, flags=re.MULTILINE)
@@ -41,7 +41,7 @@ class Page:
         return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
 
     def shows(self, shown: str, output: str) -> bool:
-        """Whether the output is what is shown, however wide its columns are; `...` stands for any lines."""
+        """Whether the output is what the page shows. Column widths can differ; `...` stands for any lines."""
         return re.fullmatch(self._pattern(shown), output) is not None
 
     def _pattern(self, shown: str) -> str:
@@ -61,7 +61,7 @@ class Page:
         until: Callable[[str], bool] = lambda _command: False,
         after: Callable[[str], None] = lambda _command: None,
     ) -> str:
-        """Run commands as they stand until one that goes on for ever, which is returned."""
+        """Run the commands of the page. Stop before the one that `until` accepts, and return it."""
         for command, shown in steps:
             if until(command):
                 return command
@@ -82,7 +82,7 @@ class Page:
 
 
 class Session:
-    """A shell whose exported variables live on from one command to the next, and a window beside it."""
+    """A shell that keeps its exported variables from one command to the next, and a second window."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str] | None = None) -> None:
         cache, self._programs = folder / "cache", folder / "bin"
@@ -101,7 +101,7 @@ class Session:
         }
 
     def stand_in(self, logs: Mapping[str, Path]) -> None:
-        """Processes stand in for containers: `kubectl logs … -c NAME` shows what theirs has logged so far."""
+        """Use processes instead of containers: `kubectl logs … -c NAME` prints the log of a process."""
         kubectl = self._programs / "kubectl"
         cases = "".join(f'*" -c {name} "*) exec cat {file};;\n' for name, file in logs.items())
         kubectl.unlink()
@@ -112,7 +112,7 @@ class Session:
         kubectl.chmod(0o755)
 
     def run(self, command: str) -> str:
-        """What it prints, warnings first."""
+        """Run the command, and return its output, with standard error first."""
         script = f". {self._exported}\n{command}\nexport -p > {self._exported}"
         done = subprocess.run(
             ["bash", "-ec", script],

@@ -1,4 +1,4 @@
-"""docs/agents/ is true: examples are computed by the agents themselves, tables of arguments are complete."""
+"""The pages in docs/agents/ are correct: agents compute the examples, and all arguments are listed."""
 
 import importlib
 import re
@@ -45,7 +45,7 @@ def a_node(said: dict[str, Any]) -> NodeBuilder:
 
 
 def engine_for(plugin: Any, example: dict[str, Any], args: dict[str, Any] | None) -> Engine:
-    """With the nodes of an example, and what runs and failed there."""
+    """Return an engine with the nodes of an example, and with the pods that run or failed there."""
     registered = register(plugin)
     configuration = enable(default_configuration(), [registered])
     [profile] = configuration.profiles
@@ -67,7 +67,7 @@ def engine_for(plugin: Any, example: dict[str, Any], args: dict[str, Any] | None
 
 
 def ask(plugin: Any, example: dict[str, Any], args: dict[str, Any] | None = None) -> Explanation:
-    """What the plugin says about the pod of an example on its nodes."""
+    """Return the answers of the plugin for the pod of an example on its nodes."""
     chooser = engine_for(plugin, example, args).chooser("longshore")
     return explain(chooser, PodInfo.of(a_pod(example["pod"])))
 
@@ -88,7 +88,7 @@ def test_every_agent_has_a_page() -> None:
 
 
 @pytest.mark.parametrize("agent", PAGES)
-def test_scores_of_the_example_are_those_of_the_agent(agent: str) -> None:
+def test_the_scores_of_the_example_are_those_of_the_agent(agent: str) -> None:
     page, plugins = PAGES[agent], plugins_of(agent)
     example, columns = example_of(page), headings(page)
     named = {heading: heading.strip("`") for heading in columns if heading.startswith("`")}
@@ -104,7 +104,7 @@ def test_scores_of_the_example_are_those_of_the_agent(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", [name for name, page in PAGES.items() if "| filter |" in page.text])
-def test_what_the_filter_says_in_the_example_is_what_it_says(agent: str) -> None:
+def test_the_answers_of_the_filter_in_the_example_are_those_of_the_agent(agent: str) -> None:
     page, columns = PAGES[agent], headings(PAGES[agent])
     said = ask(next(iter(plugins_of(agent).values())), example_of(page))
     for row in page.rows("node"):
@@ -113,7 +113,7 @@ def test_what_the_filter_says_in_the_example_is_what_it_says(agent: str) -> None
         assert shown["filter"] == ("; ".join(rejected.reasons) if rejected else "accepted")
 
 
-def test_adaptive_bin_packing_changes_its_mind_as_shown() -> None:
+def test_adaptive_bin_packing_changes_its_scores_as_shown() -> None:
     page = PAGES["pigeon"]
     nodes = [said["name"] for said in example_of(page)["nodes"]]
     pods = [row[0] for row in page.rows("pod")]
@@ -143,7 +143,7 @@ def test_shares_and_risks_of_safe_are_those_of_the_annotations() -> None:
 
 @pytest.mark.parametrize("agent", PAGES)
 def test_arguments_and_variables_are_those_of_the_plugin(agent: str) -> None:
-    """Every argument of a plugin is in the table, and nothing else is."""
+    """The table has every argument of a plugin, and no other."""
     described: set[str] = set()
     variables: set[str] = set()
     if "| argument |" in PAGES[agent].text:
@@ -162,7 +162,7 @@ def test_arguments_and_variables_are_those_of_the_plugin(agent: str) -> None:
 
 
 class Watched(dict[str, str]):
-    """An environment that remembers what was looked for in it."""
+    """An environment that records which variables are read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,12 +174,12 @@ class Watched(dict[str, str]):
 
 
 def arguments_of(module: Any, plugin: str) -> list[str]:
-    """As a configuration has them."""
+    """Return the names of the arguments in a configuration."""
     struct = getattr(module, f"{plugin}Args", None)
     return [] if struct is None else [field.encode_name for field in msgspec.structs.fields(struct)]
 
 
 @pytest.mark.parametrize("agent", PAGES)
-def test_links_lead_somewhere(agent: str) -> None:
+def test_links_lead_to_existing_files(agent: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)", PAGES[agent].text):
         assert (ROOT / "docs" / "agents" / target).exists(), target

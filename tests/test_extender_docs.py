@@ -1,4 +1,4 @@
-"""docs/extender.md is true: its commands do what it shows, with processes in place of containers."""
+"""docs/extender.md is correct: its commands print what it shows. Processes replace the containers."""
 
 import json
 import re
@@ -40,7 +40,7 @@ MEASUREMENTS = Page("measurements.md", varying=())
 
 
 def account(session: Session, folder: Path) -> Path:
-    """A kubeconfig of the service account that the page has made."""
+    """Write a kubeconfig for the service account that the page has created."""
     shown = json.loads(session.run("kubectl config view --raw -o json"))
     token = session.run(f"kubectl create token {ACCOUNT} -n kube-system").strip()
     [cluster] = shown["clusters"]
@@ -63,7 +63,7 @@ def account(session: Session, folder: Path) -> Path:
 
 @contextmanager
 def annotator(session: Session) -> Iterator[None]:
-    """Changes a node every second, as one that measures does: kube-scheduler may have asked too early."""
+    """Change a node every second, as an annotator does, so that kube-scheduler tries a refused pod again."""
     kubectl = [str(build() / "kubectl"), "--kubeconfig", session.run("echo $KUBECONFIG").strip()]
     stopped = threading.Event()
 
@@ -136,7 +136,7 @@ def test_agents_and_their_verbs_are_those_that_are_installed() -> None:
 
 
 def test_keys_of_measurements_and_their_defaults_are_those_that_are_read() -> None:
-    """All keys but `provider` are in tables of the other page."""
+    """The other page has tables of all keys except `provider`."""
     rows = re.findall(r"^\| (`\w+`.*?) \| `?(.*?)`? \|", MEASUREMENTS.text, flags=re.MULTILINE)
     described = {name: default for keys, default in rows for name in re.findall(r"`(\w+)`", keys)}
     defaults = {_camel(field.name): field.default for field in msgspec.structs.fields(MeasurementSettings)}
@@ -153,7 +153,7 @@ def _camel(name: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
-def test_providers_are_all_that_there_are() -> None:
+def test_all_providers_are_listed() -> None:
     shown = [re.findall(r"`([\w-]+)`", row[0])[0] for row in MEASUREMENTS.rows("provider")]
     assert set(shown) == set(get_args(ProviderName))
 
@@ -164,7 +164,7 @@ def test_the_file_of_measurements_is_valid(tmp_path: Path) -> None:
     assert load_measurements(str(file)).node_from == "internalIP"
 
 
-def test_annotations_are_those_that_are_read() -> None:
+def test_the_listed_annotations_are_those_that_agents_read() -> None:
     shown = {
         name for row in PAGE.rows("annotation of a node") for name in re.findall(r"`([\w./-]+)`", row[0])
     }
@@ -193,10 +193,10 @@ def test_the_configuration_of_longshore_run_is_valid(tmp_path: Path) -> None:
     [profile] = setup.configuration.profiles
     assert ("SafeOverload", 5) in [(each.name, each.weight) for each in profile.points["score"]]
     assert "SafeOverload" in [each.name for each in profile.points["filter"]]
-    # Made with its arguments.
+    # The constructor checks the arguments.
     assert Engine(setup.configuration, plugins=setup.plugins).chooser("longshore")
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_to_existing_files() -> None:
     for target in re.findall(r"\]\(([^)#]+)", PAGE.text):
         assert (ROOT / "docs" / target).exists(), target

@@ -1,4 +1,4 @@
-"""The wheel, as someone who installs it gets it: in an environment of its own, with its extras."""
+"""The wheel, installed with all its extras in a separate environment."""
 
 import json
 import os
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def uv() -> str:
-    """uv of this environment, where `make` has put it, or of the machine."""
+    """Return the path of uv: of this environment, where `make` installs it, or of the machine."""
     found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     assert found is not None, "uv is missing: run the tests through make"
     return found
@@ -31,7 +31,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the commands of an environment that has the wheel with all its extras."""
+    """The directory of the commands of an environment with the wheel and all its extras."""
     folder = tmp_path_factory.mktemp("package")
     run(uv(), "build", "--wheel", "--out-dir", folder, cwd=ROOT)
     [wheel] = folder.glob("*.whl")
@@ -47,7 +47,7 @@ def test_wheel_runs_the_demo(installed: Path, tmp_path: Path) -> None:
     assert result["pods"]["bound"] == 20
 
 
-def test_wheel_has_what_the_control_plane_is_built_from(installed: Path, tmp_path: Path) -> None:
+def test_wheel_has_the_modules_that_the_control_plane_is_built_from(installed: Path, tmp_path: Path) -> None:
     script = (
         "from importlib.resources import files; modules = files('longshore.dev') / 'modules';"
         "print(*sorted(m.name for m in modules.iterdir() if (m / 'go.sum').is_file()))"

@@ -1,4 +1,4 @@
-"""docs/plugins.md is true: its files are written, its commands run, and what it shows is printed."""
+"""docs/plugins.md is correct: with its files, its commands print what it shows."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def console(containing: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With the files of the page, each under the name in its first line."""
+    """A directory with the files of the page. The first line of each has its name."""
     for text in (*blocks("python"), *blocks("yaml")):
         name = text.splitlines()[0].removeprefix("# ")
         (tmp_path / name).write_text(text)
@@ -59,7 +59,7 @@ def test_commands_print_what_is_shown(folder: Path, containing: str) -> None:
         assert line.startswith("$ ") or line.rstrip() in printed, f"{line!r} is not in:\n{printed}"
 
 
-def test_the_vectorized_plugins_do_what_they_say(folder: Path) -> None:
+def test_the_vectorized_plugins_behave_as_described(folder: Path) -> None:
     plugins = load_plugins(["vectorized.py"])
     placed = schedule(
         nodes=[node("a").allocatable(cpu="4"), node("b").allocatable(cpu="4").labels(disk="ssd")],
@@ -71,7 +71,7 @@ def test_the_vectorized_plugins_do_what_they_say(folder: Path) -> None:
     assert "2 node(s) had less than a core to spare" in placed.pending["v"]
 
 
-def test_a_plugin_that_raises_is_told_as_shown(folder: Path) -> None:
+def test_a_plugin_that_raises_is_reported_as_shown(folder: Path) -> None:
     plugin = load_plugins(["cheap_nodes.py"])["WithinBudget"]
     placed = schedule(nodes=[node("a").labels(price="cheap")], pods=[pod("x")], plugins=[plugin.thing])
     [shown] = [text.strip() for text in blocks("text")]
@@ -79,7 +79,7 @@ def test_a_plugin_that_raises_is_told_as_shown(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["plugins.md", "limits.md"])
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_to_existing_files(page: str) -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / "docs" / page).read_text())
     assert targets
     assert [target for target in targets if not (ROOT / "docs" / target).exists()] == []
@@ -87,7 +87,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 @pytest.mark.control_plane
 def test_walk_through_on_a_real_cluster(folder: Path) -> None:
-    """Every line as it stands, in one shell, with a cache folder of its own for the cluster."""
+    """Run every line in one shell, with a separate cache directory for the cluster."""
     cache = folder / "cache"
     cache.mkdir()
     (cache / "control-plane").symlink_to(build().parent)

@@ -1,4 +1,4 @@
-"""docs/podsets.md is true: its commands do what it shows, on a real cluster, and its tables are complete."""
+"""docs/podsets.md is correct: its commands print what it shows on a real cluster, and tables are complete."""
 
 import re
 import signal
@@ -38,7 +38,7 @@ QUIET_SECONDS = 12
 
 @pytest.mark.control_plane
 def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
-    """As it stands, but that the quiet time of two minutes is made a shorter one."""
+    """Run the commands of the page, with a shorter quiet time than two minutes."""
     session, steps = Session(tmp_path), PAGE.steps()
     kubectl = "longshore dev kubectl --"
     times: dict[str, float] = {}
@@ -49,7 +49,7 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
             label = f"planner.ciena.io/quiet-time={QUIET_SECONDS}s"
             session.run(f"{kubectl} label --overwrite st customtrigger {label}")
         elif " wait " in command:
-            # Not before its time.
+            # The set is not released earlier.
             stamps = "{.items[*].metadata.creationTimestamp}"
             created = session.run(f"{kubectl} get pods -o jsonpath={stamps}").split()
             last = time.mktime(time.strptime(max(created), "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
@@ -57,7 +57,7 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
 
     try:
         scheduler = PAGE.follow(session, steps, until=lambda command: command == "longshore run")
-        # The port of the page may be taken on this machine.
+        # The port on the page can be in use on this machine.
         with session.beside(f"{scheduler} --metrics-port 0 --bind-address 127.0.0.1") as process:
             assert PAGE.follow(session, steps, after=after) == ""
             process.send_signal(signal.SIGTERM)
@@ -89,14 +89,14 @@ def test_every_flag_on_the_page_exists() -> None:
     assert named <= known
 
 
-def test_reasons_are_those_that_pods_are_given() -> None:
+def test_the_listed_reasons_are_those_of_pods() -> None:
     told = {value for name, value in vars(texts).items() if name.startswith("REASON_")} | {
         REASON_UNSCHEDULABLE
     }
     assert {reason.strip("`") for reason, _ in PAGE.rows("reason")} == told
 
 
-def test_the_trigger_that_is_shown_means_what_is_said_of_it() -> None:
+def test_the_trigger_on_the_page_is_read_as_described() -> None:
     [shown] = [block for block in PAGE.blocks("yaml") if "ScheduleTrigger" in block]
     trigger = msgspec.convert(yaml.safe_load(shown), ScheduleTrigger)
     assert (trigger.spec.all_or_nothing, trigger.spec.objective) == (True, "Pack")

@@ -1,4 +1,4 @@
-"""The names that plugin authors and drivers rely on: a change here is a change of the contract."""
+"""The names that plugin authors and drivers rely on. A change here changes the contract."""
 
 import importlib
 
@@ -10,7 +10,8 @@ PUBLIC = {
     ),
     "longshore.framework": (
         "MAX_SCORE SKIP Action ClusterEvent Code CycleState Factory Forced Handle NodeStatuses Plugin "
-        "PostFilterResult Rejection Resource Scope Status Wait WakeOn filter_plugin score_plugin"
+        "PostFilterResult Reads Rejection Resource Scope Status UndeclaredRead Wait WakeOn filter_plugin "
+        "score_plugin"
     ),
     "longshore.plugins": (
         "DEFAULT_PLUGINS DefaultBinder DynamicResources Factory ImageLocality NodeAffinity "
@@ -39,7 +40,7 @@ PUBLIC = {
 
 
 @pytest.mark.parametrize("package", PUBLIC)
-def test_public_names_are_these_and_exist(package: str) -> None:
+def test_the_public_names_are_exactly_these_and_exist(package: str) -> None:
     module = importlib.import_module(package)
     assert sorted(module.__all__) == sorted(PUBLIC[package].split())
     assert all(hasattr(module, name) for name in module.__all__)

@@ -1,4 +1,4 @@
-"""The README is true: what it shows is what happens, and its links and those of docs/ work."""
+"""The README is correct: its commands and plugins work, and so do its links and those of docs/."""
 
 import re
 import subprocess
@@ -52,28 +52,28 @@ def test_relative_links_and_their_anchors_exist(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings, as GitHub makes them."""
+    """Return the anchors that GitHub creates for the headings."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/performance.md"])
-def test_every_benchmark_that_is_named_is_a_make_target(name: str) -> None:
+def test_every_benchmark_on_the_page_is_a_make_target(name: str) -> None:
     named = set(re.findall(r"make (bench-\w+)", (ROOT / name).read_text()))
     assert named
     assert named <= set(re.findall(r"^(bench-\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 
 def test_figures_in_the_readme_are_those_of_the_performance_page() -> None:
-    """A row of the README is the beginning of a row there."""
+    """Each row of the README is the beginning of a row there."""
     rows = re.findall(r"^\| [\d,]+, [\d,]+, .*$", README, flags=re.MULTILINE)
     assert rows
     performance = (ROOT / "docs" / "performance.md").read_text()
     assert [row for row in rows if f"\n{row}" not in performance] == []
 
 
-def test_the_plugin_shown_first_does_what_it_says() -> None:
+def test_the_first_plugin_of_the_readme_behaves_as_described() -> None:
     shown: dict[str, Any] = {}
     exec(block("python", "score_plugin"), shown)  # noqa: S102 - it is ours
     nodes = [node(name).allocatable(cpu="8") for name in ("busy", "quiet")]
@@ -85,7 +85,7 @@ def test_the_plugin_shown_first_does_what_it_says() -> None:
 
 @pytest.mark.control_plane
 def test_walk_through_on_a_real_cluster(tmp_path: Path) -> None:
-    """Every line as it stands, in one shell, with a cache folder of its own for the cluster."""
+    """Run every line in one shell, with a separate cache directory for the cluster."""
     cache = tmp_path / "cache"
     cache.mkdir()
     (cache / "control-plane").symlink_to(build().parent)

@@ -1,4 +1,4 @@
-"""docs/static.md is true: its commands do what it shows, on a real cluster, and its tables are complete."""
+"""docs/static.md is correct: its commands print what it shows, on a real cluster, and tables are complete."""
 
 import re
 import signal
@@ -20,7 +20,7 @@ PAGE = Page(
 
 @pytest.mark.control_plane
 def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
-    # The port of the page may be taken on this machine.
+    # The port on the page can be in use on this machine.
     session, steps = Session(tmp_path, {"SCHED_PROMETHEUS_PORT": "0"}), PAGE.steps()
     [logged] = PAGE.blocks("text")
     try:
@@ -29,8 +29,8 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
             ready = "".join(logged.splitlines(keepends=True)[:2])
             PAGE.eventually(session.log.read_text, ready)
             assert PAGE.follow(session, steps) == ""
-            # Others may come between: a pod that has just come may be deleted in the place of the one before
-            # it, which had the same name, before it is bound or after. The cluster has ended by now.
+            # There can be other lines in between: `kubectl delete` can also delete the new pod of the same
+            # name, before or after it is bound.
             shown = "".join(f"{line}...\n" for line in logged.splitlines(keepends=True))
             told = session.log.read_text()
             assert PAGE.shows(shown, told), told

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from tests.plugins.asking import cluster_of
+from tests.plugins.single_plugin import cluster_of
 
 from longshore.agents.annotations import read_load
 from longshore.api import Pod

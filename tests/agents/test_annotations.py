@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.plugins.asking import cluster_of
+from tests.plugins.single_plugin import cluster_of
 
 from longshore.agents.annotations import (
     MEASURED_AT,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import structlog
 from tests.agents.asking import golden, made, scores
-from tests.plugins.asking import cluster_of
+from tests.plugins.single_plugin import cluster_of
 
 from longshore.agents.congestion import Congestion
 from longshore.agents.foo import Foo

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import structlog
 from tests.agents.asking import golden, made, scores
-from tests.plugins.asking import cluster_of
+from tests.plugins.single_plugin import cluster_of
 
 from longshore.agents import pigeon
 from longshore.agents.annotations import ALLOCATED_AT

@@ -1,4 +1,4 @@
-"""Kinds beside pods and nodes, from JSON as the API server writes it."""
+"""Kinds other than pods and nodes, read from JSON as the API server writes it."""
 
 import json
 from typing import TypeVar
@@ -32,7 +32,7 @@ def read(kind: type[T], **fields: object) -> T:
     return msgspec.json.decode(json.dumps(body), type=kind)
 
 
-def test_selectors_of_workloads() -> None:
+def test_selectors_of_workloads_are_read() -> None:
     selector = {"matchLabels": {"app": "web"}}
     assert read(Service, spec={"selector": {"app": "web"}}).spec.selector == {"app": "web"}
     assert read(Service, spec={"clusterIP": "None"}).spec.selector == {}
@@ -40,7 +40,7 @@ def test_selectors_of_workloads() -> None:
     assert selects(read(StatefulSet, spec={"selector": selector}).spec.selector, {"app": "web"})
 
 
-def test_disruption_budget() -> None:
+def test_a_disruption_budget_is_read() -> None:
     status = {
         "disruptionsAllowed": 2,
         "disruptedPods": {"web-1": "2026-01-01T00:00:00Z"},
@@ -53,7 +53,7 @@ def test_disruption_budget() -> None:
     assert read(PodDisruptionBudget).spec.selector is None
 
 
-def test_persistent_volume() -> None:
+def test_a_persistent_volume_is_read() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     spec = {
         "capacity": {"storage": "10Gi"},
@@ -94,7 +94,7 @@ def test_claim_without_a_class_differs_from_one_of_the_class_without_a_name() ->
     assert claim.spec.volume_name == "pv"
 
 
-def test_storage_class_and_its_places() -> None:
+def test_a_storage_class_is_read_with_its_topologies() -> None:
     places = [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}]
     built = read(
         StorageClass,
@@ -106,7 +106,7 @@ def test_storage_class_and_its_places() -> None:
     assert built.allowed_topologies[0].match_label_expressions[0].values == ("a", "b")
 
 
-def test_drivers_and_what_they_can_hold() -> None:
+def test_drivers_are_read_with_their_capacity() -> None:
     drivers = [{"name": "a", "nodeID": "n", "allocatable": {"count": 0}}, {"name": "b", "nodeID": "n"}]
     a, b = read(CSINode, spec={"drivers": drivers}).spec.drivers
     assert a.allocatable is not None
@@ -127,7 +127,7 @@ def test_drivers_and_what_they_can_hold() -> None:
     assert attachment.spec.source.persistent_volume_name == "pv"
 
 
-def test_names_of_the_claims_that_volumes_need() -> None:
+def test_a_volume_knows_the_name_of_its_claim() -> None:
     volumes = [
         {"name": "data", "persistentVolumeClaim": {"claimName": "disk"}},
         {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
@@ -137,7 +137,7 @@ def test_names_of_the_claims_that_volumes_need() -> None:
     assert [volume.claim_of("web-0") for volume in pod.spec.volumes] == ["disk", "web-0-scratch", ""]
 
 
-def test_the_controller_among_the_owners() -> None:
+def test_the_controller_is_found_among_the_owners() -> None:
     owners = [{"kind": "Node", "name": "n1"}, {"kind": "ReplicaSet", "name": "web", "controller": True}]
     body = {"metadata": {"name": "web-1", "ownerReferences": owners}}
     pod = msgspec.json.decode(json.dumps(body), type=Pod)

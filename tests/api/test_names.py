@@ -34,5 +34,5 @@ def test_a_label_key_is_a_name_with_or_without_a_domain(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "/app", "example.com/", "a/b/c", "Example.com/app", "a" * 64, "d" * 254 + "/app"]
 )
-def test_a_label_key_with_an_empty_or_illegal_part_is_refused(name: str) -> None:
+def test_a_label_key_with_an_empty_or_illegal_part_is_rejected(name: str) -> None:
     assert not is_qualified_name(name)

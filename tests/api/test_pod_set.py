@@ -1,4 +1,4 @@
-"""Pod sets: the names of their plans, durations as labels and triggers have them, and the two kinds."""
+"""Pod sets: the names of their plans, durations in labels and triggers, and the two kinds of objects."""
 
 import json
 import re
@@ -51,16 +51,18 @@ def test_plans_have_the_names_that_pallet_gives_them(namespace: str, podset: str
         ("a--b_C", "a--b-c-"),
     ],
 )
-def test_a_set_whose_name_no_object_may_have_gets_a_plan_with_the_nearest(podset: str, start: str) -> None:
+def test_a_set_with_an_invalid_object_name_gets_a_plan_with_the_closest_valid_name(
+    podset: str, start: str
+) -> None:
     assert re.fullmatch(re.escape(start) + "[4-9bcdf]{1,10}", plan_name("default", podset))
 
 
-def test_sets_whose_names_become_the_same_have_different_plans() -> None:
+def test_sets_whose_closest_valid_names_are_equal_have_different_plans() -> None:
     assert plan_name("default", "my-set") != plan_name("default", "My_Set")
 
 
 @given(NAMESPACES, LABEL_VALUES)
-def test_whatever_the_set_is_called_its_plan_can_be_created(namespace: str, podset: str) -> None:
+def test_the_plan_of_any_set_has_a_valid_name(namespace: str, podset: str) -> None:
     name = plan_name(namespace, podset)
     assert re.fullmatch(OBJECT_NAME, name)
     assert len(name) <= 253
@@ -99,7 +101,7 @@ def test_whatever_the_set_is_called_its_plan_can_be_created(namespace: str, pods
         ("0." + "0" * 400 + "1h", 0.0),
     ],
 )
-def test_durations_that_go_reads(text: str, seconds: float) -> None:
+def test_durations_that_go_accepts(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
@@ -139,7 +141,7 @@ def test_durations_that_go_reads(text: str, seconds: float) -> None:
         "9" * 5000 + "s",
     ],
 )
-def test_durations_that_go_refuses(text: str) -> None:
+def test_durations_that_go_rejects(text: str) -> None:
     assert parse_duration(text) is None
 
 
@@ -181,7 +183,7 @@ def test_a_duration_is_the_sum_of_its_parts(parts: list[tuple[int, str]]) -> Non
 
 
 @given(st.text(alphabet="0123456789.+-hmsnuµ ", max_size=12) | st.text(max_size=8))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_a_duration_or_rejected(text: str) -> None:
     seconds = parse_duration(text)
     assert seconds is None or abs(seconds) <= 2**63 / 10**9
 
@@ -197,11 +199,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("soon", 0.3),
     ],
 )
-def test_the_budget_in_force(budget: str, seconds: float) -> None:
+def test_a_budget_is_limited_and_an_invalid_one_ignored(budget: str, seconds: float) -> None:
     assert ScheduleTriggerSpec(state="Planning", budget=budget).budget_seconds == seconds
 
 
-def test_a_trigger_as_pallet_has_it() -> None:
+def test_a_trigger_written_for_pallet_is_read() -> None:
     body = {"metadata": {"name": "customtrigger"}, "spec": {"state": "Planning"}, "status": {}}
     trigger = msgspec.json.decode(json.dumps(body), type=ScheduleTrigger)
     assert trigger.spec == ScheduleTriggerSpec("Planning", all_or_nothing=False, objective=BALANCE, budget="")
@@ -212,7 +214,7 @@ def written(struct: msgspec.Struct) -> Any:
     return json.loads(msgspec.json.encode(struct))
 
 
-def test_a_status_that_is_merged_takes_away_what_it_does_not_have() -> None:
+def test_a_merged_status_removes_the_fields_that_it_does_not_set() -> None:
     condition = Condition(type="Held", status="True")
     status = written(ScheduleTriggerStatus(held=0, conditions=(condition,)))
     assert status["held"] == 0
@@ -221,13 +223,13 @@ def test_a_status_that_is_merged_takes_away_what_it_does_not_have() -> None:
     assert status["conditions"] == [{"type": "Held", "status": "True"}]
 
 
-def test_a_plan_is_written_with_its_list_even_if_that_is_empty() -> None:
+def test_an_empty_plan_is_written_with_its_list() -> None:
     assert written(SchedulePlanSpec()) == {"plan": []}
     entries = (PlanEntry("p1", "n1"),)
     assert written(SchedulePlanSpec(entries)) == {"plan": [{"pod": "p1", "node": "n1"}]}
 
 
-def test_a_service_is_known_as_a_planner_by_its_labels() -> None:
+def test_a_planner_service_is_recognized_by_its_labels() -> None:
     labels = {"planner.ciena.io/set-x": "enabled", "planner.ciena.io/default": "enabled"}
     body = {"metadata": {"name": "podset-planner", "labels": labels}, "spec": {"ports": [{"port": 7309}]}}
     service = msgspec.json.decode(json.dumps(body), type=Service)

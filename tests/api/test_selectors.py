@@ -40,11 +40,11 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
         (where("absent", "DoesNotExist"), True),
     ],
 )
-def test_each_operator(selector: LabelSelector, selected: bool) -> None:
+def test_each_operator_selects_by_its_own_rule(selector: LabelSelector, selected: bool) -> None:
     assert selects(selector, WEB) is selected
 
 
-def test_all_parts_of_a_selector_have_to_hold() -> None:
+def test_all_parts_of_a_selector_must_hold() -> None:
     exists = LabelSelectorRequirement("tier", "Exists")
     absent = LabelSelectorRequirement("tier", "DoesNotExist")
     assert selects(LabelSelector({"app": "web"}, (exists,)), WEB)
@@ -55,15 +55,15 @@ def test_all_parts_of_a_selector_have_to_hold() -> None:
 @pytest.mark.parametrize(
     ("selector", "text"),
     [
-        (where("app", "Like", "w*"), "'Like' of 'app' is no operator"),
-        (where("app", ""), "'' of 'app' is no operator"),
+        (where("app", "Like", "w*"), "'Like' of 'app' is not an operator"),
+        (where("app", ""), "'' of 'app' is not an operator"),
         (where("app", "In"), "In needs at least one value for 'app'"),
         (where("app", "NotIn"), "NotIn needs at least one value for 'app'"),
         (where("app", "Exists", "web"), "Exists takes no values, 'app' has ['web']"),
         (where("app", "DoesNotExist", "web"), "DoesNotExist takes no values, 'app' has ['web']"),
     ],
 )
-def test_a_requirement_that_makes_no_sense_is_named(selector: LabelSelector, text: str) -> None:
+def test_an_invalid_requirement_is_named_in_the_error(selector: LabelSelector, text: str) -> None:
     with pytest.raises(InvalidSelector) as raised:
         selects(selector, WEB)
     assert text in str(raised.value)
@@ -75,7 +75,7 @@ def test_an_invalid_selector_is_found_even_if_the_rest_selects_nothing() -> None
         selects(selector, WEB)
 
 
-def test_wanted_labels_have_to_be_there_with_their_values() -> None:
+def test_wanted_labels_must_be_present_with_their_values() -> None:
     assert has_labels({}, WEB)
     assert has_labels({"app": "web", "empty": ""}, WEB)
     assert not has_labels({"app": "db"}, WEB)

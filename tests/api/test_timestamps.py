@@ -21,7 +21,7 @@ def test_a_time_with_its_zone_is_read(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday", "1970-01-01T00:00:10"])
-def test_a_text_that_is_not_a_time_with_its_zone_is_not_a_number(text: str | None) -> None:
+def test_a_text_that_is_not_a_time_with_a_zone_is_read_as_nan(text: str | None) -> None:
     assert math.isnan(parse_timestamp(text))
 
 
@@ -32,7 +32,7 @@ def test_a_time_is_written_in_utc_with_the_precision_asked_for() -> None:
     assert format_timestamp(10, "milliseconds") == "1970-01-01T00:00:10.000Z"
 
 
-def test_a_time_after_the_year_9999_is_written_as_the_last_one_there_is() -> None:
+def test_a_time_after_the_year_9999_is_written_as_the_last_valid_one() -> None:
     assert format_timestamp(1e15) == "9999-12-31T23:59:59Z"
 
 

@@ -26,7 +26,9 @@ TAINT = Taint(key="dedicated", value="web", effect="NoSchedule")
         (Toleration(), False),
     ],
 )
-def test_a_toleration_beside_a_taint(toleration: Toleration, tolerated: bool) -> None:
+def test_a_toleration_matches_by_effect_key_operator_and_value(
+    toleration: Toleration, tolerated: bool
+) -> None:
     assert toleration.tolerates(TAINT) is tolerated
 
 

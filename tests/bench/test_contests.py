@@ -1,4 +1,4 @@
-"""The contests in small: that they measure all sides, not what they measure."""
+"""Quick runs of the contests. They check that all sides are measured, not the results."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.control_plane
     ("name", "ending"),
     [
         ("throughput", [r"longshore/kube-scheduler = \d+\.\d\d", r"longshore/ceiling = \d+\.\d\d"]),
-        ("unschedulable", [r"beside 200 unschedulable pods/without = \d+\.\d\d \(bar 0\.8\)"]),
+        ("unschedulable", [r"next to 200 unschedulable pods/without = \d+\.\d\d \(bar 0\.8\)"]),
         ("static", [r"longshore static/ceiling = \d+\.\d\d \(bar 0\.85\)"]),
         (
             "podsets",
@@ -35,19 +35,19 @@ pytestmark = pytest.mark.control_plane
                         r"whole Node objects \(one turn\)",
                         "two entries",
                         r"one entry \(bar 0\.5, goal 0\.7\)",
-                        "an extender that thinks nothing",
+                        "a no-op extender",
                         "one entry, both without the environment of the manifests",
                         "one entry, both with a tenth of the nodes",
                         "one entry with a tenth of the nodes",
                     )
                 ),
-                r"one entry/an extender that thinks nothing = \d+\.\d\d",
+                r"one entry/a no-op extender = \d+\.\d\d",
                 r"longshore with SafeOverload/without = \d+\.\d\d \(bar 0\.9\)",
             ],
         ),
     ],
 )
-def test_quick_run_ends_with_its_ratios(name: str, ending: list[str]) -> None:
+def test_a_quick_run_ends_with_all_of_its_ratios(name: str, ending: list[str]) -> None:
     run = subprocess.run(
         [sys.executable, "-m", f"bench.{name}", "--quick"],
         cwd=ROOT,
@@ -60,4 +60,4 @@ def test_quick_run_ends_with_its_ratios(name: str, ending: list[str]) -> None:
     last = run.stdout.splitlines()[-len(ending) :]
     for line, pattern in zip(last, ending, strict=True):
         assert re.fullmatch(pattern, line), run.stdout
-    assert "rounds: 1, and the bars are about the median of 5 or more\n" in run.stderr
+    assert "rounds: 1; the bars apply to the median of 5 or more\n" in run.stderr

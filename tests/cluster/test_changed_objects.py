@@ -3,7 +3,7 @@ from longshore.cluster import ClusterState
 from longshore.testing import pod, pv
 
 
-def test_keys_of_objects_that_changed_since_a_version() -> None:
+def test_the_keys_of_objects_that_changed_since_a_version_are_returned() -> None:
     cluster = ClusterState()
     assert cluster.changed_since(PersistentVolume, 0) == []
     cluster.put(PersistentVolume, None, pv("a"))
@@ -15,7 +15,7 @@ def test_keys_of_objects_that_changed_since_a_version() -> None:
     assert cluster.changed_since(PersistentVolumeClaim, 0) == []
 
 
-def test_changes_too_long_ago_cannot_be_told() -> None:
+def test_changes_that_are_too_long_ago_are_not_known() -> None:
     cluster = ClusterState()
     for number in range(2000):
         cluster.put(PersistentVolume, None, pv(f"v{number}"))
@@ -23,7 +23,7 @@ def test_changes_too_long_ago_cannot_be_told() -> None:
     assert cluster.changed_since(PersistentVolume, 1999) == ["v1999"]
 
 
-def test_claims_are_in_use_as_long_as_a_pod_names_them() -> None:
+def test_a_claim_is_in_use_as_long_as_a_pod_names_it() -> None:
     cluster = ClusterState()
     first, second = pod("a").claim("data").on("n1"), pod("b").claim("data").on("n2")
     cluster.add_pod(first)

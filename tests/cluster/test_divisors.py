@@ -1,4 +1,4 @@
-"""What nodes offer, to divide by: floats where they are exact, and never in the way of a change."""
+"""The amounts that nodes offer, for division: floats only where exact, and up to date after a change."""
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +11,7 @@ from longshore.testing import node
 
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[int, int]:
-    """A whole and a part, often one whose percentage is next to a whole number."""
+    """A whole and a part of it, often one whose percentage is close to an integer."""
     whole = draw(st.integers(0, 2**53) | st.integers(2**46 - 3, 2**46 + 3))
     percent = draw(st.integers(0, 100))
     near = -(-whole * percent // 100) - draw(st.integers(0, 1))
@@ -19,7 +19,9 @@ def parts(draw: st.DrawFn) -> tuple[int, int]:
 
 
 @given(st.lists(parts(), min_size=1, max_size=20))
-def test_percentages_are_rounded_down_exactly_for_many_nodes_as_for_one(pairs: list[tuple[int, int]]) -> None:
+def test_percentages_are_rounded_down_exactly_for_many_nodes_and_for_one(
+    pairs: list[tuple[int, int]],
+) -> None:
     offered = Offer(np.array([whole for _, whole in pairs]))
     percentages = offered.percentage(np.array([part for part, _ in pairs]))
     assert percentages.tolist() == [part * 100 // max(whole, 1) for part, whole in pairs]
@@ -27,12 +29,12 @@ def test_percentages_are_rounded_down_exactly_for_many_nodes_as_for_one(pairs: l
 
 
 @given(st.lists(parts(), min_size=1, max_size=20))
-def test_shares_of_many_nodes_are_those_of_each(pairs: list[tuple[int, int]]) -> None:
+def test_shares_of_many_nodes_equal_those_of_each(pairs: list[tuple[int, int]]) -> None:
     shares = Offer(np.array([whole for _, whole in pairs])).share(np.array([part for part, _ in pairs]))
     assert shares.tolist() == [OfferOfOne(whole).share(part) for part, whole in pairs]
 
 
-def test_a_node_that_changes_changes_what_is_offered() -> None:
+def test_a_changed_node_changes_what_is_offered() -> None:
     cluster = ClusterState()
     cluster.add_node(node("a").allocatable(cpu="2"))
     assert cluster.all_nodes().offer(CPU).everywhere

@@ -10,7 +10,7 @@ ZONE = "zone"
 
 
 def _cluster(**zones: str) -> ClusterState:
-    """A cluster of nodes with these zones; an empty one stands for none."""
+    """A cluster of nodes in these zones; an empty text means that the node has no zone."""
     cluster = ClusterState()
     for name, zone in zones.items():
         cluster.add_node(node(name).labels(zone=zone) if zone else node(name))
@@ -27,7 +27,7 @@ def test_numbers_are_summed_up_over_the_nodes_of_a_domain() -> None:
     assert (domains.populated, domains.lowest(sums), domains.complete) == (2, 10, False)
 
 
-def test_only_rows_that_count_are_summed_up_but_all_are_told_the_sum() -> None:
+def test_only_rows_that_count_are_summed_up_but_all_get_the_sum() -> None:
     cluster = _cluster(n0="a", n1="b", n2="a")
     domains = cluster.domains.of(ZONE, np.array([True, False, False]))
     sums = domains.sums(np.array([1, 10, 100]))
@@ -36,14 +36,14 @@ def test_only_rows_that_count_are_summed_up_but_all_are_told_the_sum() -> None:
     assert [domains.counts(row) for row in range(3)] == [True, False, False]
 
 
-def test_without_any_domain_the_lowest_sum_is_nothing() -> None:
+def test_without_any_domain_the_lowest_sum_is_zero() -> None:
     domains = _cluster(n0="").domains.of(ZONE)
     sums = domains.sums(np.array([5]))
     assert (domains.populated, domains.lowest(sums), domains.complete) == (0, 0, False)
     assert domains.at(sums, slice(0, 1)).tolist() == [0]
 
 
-def test_values_that_no_node_has_any_more_are_no_domains() -> None:
+def test_values_that_nodes_no_longer_have_are_not_domains() -> None:
     cluster = _cluster(n0="a", n1="b", n2="c")
     cluster.domains.of(ZONE)
     cluster.remove_node("n1")
@@ -51,7 +51,7 @@ def test_values_that_no_node_has_any_more_are_no_domains() -> None:
     sums = domains.sums(np.array([1, 10, 100]))
     assert domains.populated == 2
     assert domains.at(sums, slice(0, 3)).tolist() == [1, 0, 100]
-    # A row without a node lacks nothing.
+    # A row without a node does not count as lacking the key.
     assert domains.complete
 
 
@@ -67,7 +67,7 @@ def test_domains_are_shared_until_a_node_changes() -> None:
     assert cluster.version(Node) > version
 
 
-def test_a_row_that_waits_for_its_node_has_domains_too() -> None:
+def test_a_row_that_waits_for_its_node_is_in_a_domain_too() -> None:
     cluster = _cluster(n0="a")
     cluster.domains.of(ZONE)
     cluster.add_pod(pod("a").on("unknown"))

@@ -4,7 +4,7 @@ from longshore.cluster.journal import Journal
 
 
 def journal() -> Journal:
-    """Row 1 with a changed node and pods, row 2 with changed pods alone."""
+    """A journal in which the node and the pods of row 1 changed, and only the pods of row 2."""
     changes = Journal()
     changes.pods_changed(1)
     changes.pods_changed(2)
@@ -13,7 +13,7 @@ def journal() -> Journal:
     return changes
 
 
-def test_a_row_is_told_once_and_with_its_node_if_that_ever_changed() -> None:
+def test_a_row_is_returned_once_and_with_its_node_if_that_changed() -> None:
     assert journal().rows_since(0) == {1: True, 2: False}
 
 
@@ -27,7 +27,7 @@ def test_a_reader_that_has_seen_nothing_looks_at_all_rows() -> None:
     assert journal().rows_since(-1) is None
 
 
-def test_a_reader_may_refuse_more_than_a_few_changes() -> None:
+def test_a_reader_can_limit_the_number_of_changes() -> None:
     assert journal().rows_since(0, at_most=3) is None
     assert journal().rows_since(1, at_most=3) is not None
 

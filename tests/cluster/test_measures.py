@@ -1,4 +1,4 @@
-"""What was measured on nodes: whose it is, how old it gets, and which pods it cannot show yet."""
+"""Measurements of nodes: where they belong, when they expire, and which pods they do not show yet."""
 
 from collections.abc import Mapping
 
@@ -39,7 +39,7 @@ def put(cluster: ClusterState, *, now: float, taken: float | None = None, **mean
 
 
 def changed(cluster: ClusterState, position: int) -> list[int]:
-    """The rows in the journal since the position, all of them as changed nodes."""
+    """The rows in the journal since the position, all of which must be changed nodes."""
     rows = cluster.journal.rows_since(position)
     assert rows is not None
     assert all(rows.values())
@@ -55,21 +55,21 @@ def test_values_are_by_node_and_measure_and_absent_where_nothing_was_measured() 
     assert np.isnan(cluster.measures.value("memory/mean", cluster.one_node(0)))
 
 
-def test_nodes_that_are_not_known_are_passed_over() -> None:
+def test_unknown_nodes_are_ignored() -> None:
     cluster = cluster_of("n1")
     assert put(cluster, now=1.0, other=5.0) == 0
     assert cluster.row("other") is None
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
-def test_what_is_no_finite_number_is_as_good_as_nothing(odd: float) -> None:
+def test_a_value_that_is_not_a_finite_number_counts_as_unknown(odd: float) -> None:
     cluster = cluster_of("n1")
     put(cluster, now=1.0, n1=5.0)
     assert put(cluster, now=2.0, n1=odd) == 1
     assert np.isnan(value(cluster, "n1"))
 
 
-def test_a_value_grows_old_and_its_time_is_still_told() -> None:
+def test_an_expired_value_still_has_its_time() -> None:
     cluster = cluster_of("n1")
     put(cluster, now=100.0, n1=5.0)
     assert cluster.measures.put({}, now=400.0) == 0
@@ -79,27 +79,27 @@ def test_a_value_grows_old_and_its_time_is_still_told() -> None:
     assert cluster.measures.time(MEAN, cluster.all_nodes()).tolist() == [100.0]
 
 
-def test_a_value_that_is_too_old_when_it_comes_is_never_known() -> None:
+def test_a_value_that_is_too_old_when_it_arrives_is_ignored() -> None:
     cluster = cluster_of("n1")
     assert put(cluster, now=1000.0, taken=600.0, n1=5.0) == 0
     assert np.isnan(value(cluster, "n1"))
 
 
-def test_a_value_without_a_time_never_grows_old() -> None:
+def test_a_value_without_a_time_never_expires() -> None:
     cluster = cluster_of("n1")
     put(cluster, now=0.0, taken=UNTIMED, n1=5.0)
     assert cluster.measures.put({}, now=1e9) == 0
     assert value(cluster, "n1") == 5.0
 
 
-def test_how_old_values_may_get_is_a_setting() -> None:
+def test_the_age_at_which_values_expire_can_be_set() -> None:
     cluster = cluster_of("n1")
     cluster.measures.max_age = 10.0
     put(cluster, now=0.0, n1=5.0)
     assert cluster.measures.put({}, now=11.0) == 1
 
 
-def test_pods_that_were_there_at_the_first_measurement_are_in_it() -> None:
+def test_pods_that_were_there_before_the_first_measurement_count_as_measured() -> None:
     cluster = cluster_of("n1")
     cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
     put(cluster, now=0.0, n1=5.0)
@@ -115,27 +115,27 @@ def test_a_pod_that_came_later_is_unseen_until_a_measurement_long_enough_after_i
     for now in (10.0, 30.0, 40.0, 60.0):
         put(cluster, now=now, n1=5.0)
         found.append(unseen(cluster))
-    # It was first there at the measurement of 30, as far as one can tell, and 60 is 30 seconds later.
+    # As far as the measurements tell, the pod was first there at 30, and 60 is 30 seconds later.
     assert found == [1000, 1000, 1000, 0]
 
 
-def test_pods_go_on_being_unseen_one_after_the_other() -> None:
+def test_each_of_several_new_pods_is_unseen_in_turn() -> None:
     cluster = cluster_of("n1")
     found = []
     for number in range(5):
         put(cluster, now=30.0 * number, n1=5.0)
         cluster.add_pod(pod(f"p{number}").requests(cpu="1").on("n1"))
         found.append(unseen(cluster))
-    # The one that has just come, and the one before, which the last measurement may have missed.
+    # The one that has just come, and the one before, which the last measurement may not show.
     assert found == [1000, 2000, 2000, 2000, 2000]
 
 
-def test_a_measurement_that_is_told_late_shows_no_pods_that_came_before_it_was_told() -> None:
+def test_a_measurement_that_arrives_late_does_not_show_pods_that_came_before_its_arrival() -> None:
     cluster = cluster_of("n1")
     put(cluster, now=0.0, n1=5.0)
     cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
     put(cluster, now=50.0, taken=30.0, n1=5.0)
-    # Taken thirty seconds after the last one, but only ten after the pod was known to be there.
+    # Measured 30 seconds after the last one, but only 10 seconds after the pod was known to be there.
     put(cluster, now=65.0, taken=60.0, n1=5.0)
     assert unseen(cluster) == 1000
     put(cluster, now=85.0, taken=80.0, n1=5.0)
@@ -149,7 +149,7 @@ def test_a_measurement_without_a_time_shows_all_pods() -> None:
     assert unseen(cluster) == 0
 
 
-def test_pods_that_go_leave_nothing_unseen() -> None:
+def test_after_pods_are_gone_nothing_is_unseen() -> None:
     cluster = cluster_of("n1")
     gone = pod("a").requests(cpu="1").on("n1")
     cluster.add_pod(gone)
@@ -158,7 +158,7 @@ def test_pods_that_go_leave_nothing_unseen() -> None:
     assert unseen(cluster) == 0
 
 
-def test_a_pod_that_follows_another_is_unseen_whatever_the_other_asked_for() -> None:
+def test_a_pod_that_follows_another_is_unseen_whatever_the_other_requested() -> None:
     cluster = cluster_of("n1")
     before = pod("a").requests(cpu="4").on("n1")
     cluster.add_pod(before)
@@ -174,14 +174,14 @@ def test_a_pod_that_follows_another_is_unseen_whatever_the_other_asked_for() -> 
     assert unseen(cluster) == 0
 
 
-def test_a_pod_that_comes_as_another_goes_is_unseen_at_the_next_measurement() -> None:
+def test_a_pod_that_replaces_another_is_unseen_at_the_next_measurement() -> None:
     cluster = cluster_of("n1")
     before = pod("a").requests(cpu="4").on("n1")
     cluster.add_pod(before)
     put(cluster, now=0.0, n1=4000.0)
     cluster.add_pod(pod("b").requests(cpu="4").on("n1"))
     cluster.remove_pod(before)
-    # What the first one used is still in what was measured.
+    # The measurement still includes what the first one used.
     assert unseen(cluster) == 0
     put(cluster, now=30.0, n1=0.0)
     assert unseen(cluster) == 4000
@@ -189,7 +189,7 @@ def test_a_pod_that_comes_as_another_goes_is_unseen_at_the_next_measurement() ->
     assert unseen(cluster) == 0
 
 
-def test_a_bind_that_came_to_nothing_leaves_the_other_pods_seen() -> None:
+def test_a_failed_bind_does_not_make_other_pods_unseen() -> None:
     cluster = cluster_of("n1")
     cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
     put(cluster, now=0.0, n1=1000.0)
@@ -200,7 +200,7 @@ def test_a_bind_that_came_to_nothing_leaves_the_other_pods_seen() -> None:
     assert unseen(cluster) == 0
 
 
-def test_a_time_that_is_yet_to_come_is_not_believed() -> None:
+def test_a_value_from_the_future_is_ignored() -> None:
     cluster = cluster_of("n1")
     put(cluster, now=0.0, taken=4e9, n1=5.0)
     assert np.isnan(value(cluster, "n1"))
@@ -215,7 +215,7 @@ def test_a_clock_that_is_a_little_ahead_does_not_keep_pods_unseen() -> None:
     assert unseen(cluster) == 0
 
 
-def test_how_long_pods_take_to_show_is_a_setting() -> None:
+def test_the_time_that_pods_take_to_show_can_be_set() -> None:
     cluster = cluster_of("n1")
     cluster.measures.settle = 0.0
     put(cluster, now=0.0, n1=5.0)
@@ -225,7 +225,7 @@ def test_how_long_pods_take_to_show_is_a_setting() -> None:
     assert unseen(cluster) == 0
 
 
-def test_in_a_mean_over_a_while_pods_show_little_by_little() -> None:
+def test_in_a_mean_over_a_period_pods_show_gradually() -> None:
     cluster = cluster_of("n1")
     cluster.measures.settle = 900.0
     put(cluster, now=0.0, n1=0.0)
@@ -235,13 +235,13 @@ def test_in_a_mean_over_a_while_pods_show_little_by_little() -> None:
         mean = 1000.0 * min(now / 900, 1.0)
         put(cluster, now=float(now), n1=mean)
         estimates.append(mean + unseen(cluster))
-    # It uses a core, and counts as one, more or less, all the time.
+    # The pod uses one core, and counts as about one core all the time.
     assert min(estimates) > 850
     assert max(estimates) < 1200
     assert 1000 <= estimates[-1] < 1010
 
 
-def test_what_a_pod_that_went_used_stays_in_a_mean_over_a_while() -> None:
+def test_the_use_of_a_pod_that_is_gone_stays_in_a_mean_over_a_period() -> None:
     cluster = cluster_of("n1")
     cluster.measures.settle = 900.0
     before = pod("a").requests(cpu="4").on("n1")
@@ -255,7 +255,7 @@ def test_what_a_pod_that_went_used_stays_in_a_mean_over_a_while() -> None:
         assert unseen(cluster) <= 4000 * now / 450
 
 
-def test_a_time_to_come_that_was_read_before_anyone_told_the_time_is_not_believed() -> None:
+def test_a_value_from_the_future_that_was_read_before_the_time_was_known_is_forgotten() -> None:
     cluster = cluster_of("n1")
     cluster.measures.read_nodes(lambda _: {MEAN: (5.0, 4e9)})
     put(cluster, now=0.0)
@@ -267,7 +267,7 @@ def test_a_time_to_come_that_was_read_before_anyone_told_the_time_is_not_believe
     assert unseen(cluster) == 0
 
 
-def test_a_row_that_another_node_gets_remembers_nothing() -> None:
+def test_a_row_that_is_given_to_another_node_starts_empty() -> None:
     cluster = cluster_of("n1", "n2")
     put(cluster, now=0.0, n1=5.0)
     cluster.remove_node("n1")
@@ -296,7 +296,7 @@ def test_values_stay_when_the_cluster_outgrows_its_first_rows() -> None:
     assert cluster.measures.value(MEAN, cluster.all_nodes()).shape == (70,)
 
 
-def test_the_journal_is_told_of_changed_rows_alone() -> None:
+def test_only_changed_rows_are_reported_to_the_journal() -> None:
     cluster = cluster_of("n1", "n2", "n3")
     put(cluster, now=0.0, n1=5.0, n2=6.0)
     position = cluster.journal.position
@@ -306,7 +306,7 @@ def test_the_journal_is_told_of_changed_rows_alone() -> None:
     assert changed(cluster, position) == [1]
 
 
-def test_the_journal_is_told_of_values_that_grew_old() -> None:
+def test_expired_values_are_reported_to_the_journal() -> None:
     cluster = cluster_of("n1", "n2")
     put(cluster, now=0.0, n1=5.0)
     put(cluster, now=200.0, n2=6.0)
@@ -315,7 +315,7 @@ def test_the_journal_is_told_of_values_that_grew_old() -> None:
     assert changed(cluster, position) == [0]
 
 
-def test_the_journal_is_told_of_pods_that_are_seen_now() -> None:
+def test_pods_that_a_measurement_shows_are_reported_to_the_journal() -> None:
     cluster = cluster_of("n1")
     put(cluster, now=0.0, n1=5.0)
     cluster.add_pod(pod("a").requests(cpu="1").on("n1"))
@@ -331,7 +331,7 @@ def read_label(there: Node) -> Mapping[str, Measured]:
     return {MEAN: (float(text) if text else UNTIMED, UNTIMED)}
 
 
-def test_nodes_that_are_known_and_those_to_come_are_read() -> None:
+def test_known_nodes_and_new_ones_are_read() -> None:
     cluster = ClusterState()
     cluster.add_node(node("n1").annotations(load="5"))
     position = cluster.journal.position
@@ -342,7 +342,7 @@ def test_nodes_that_are_known_and_those_to_come_are_read() -> None:
     assert value(cluster, "n2") == 6.0
 
 
-def test_a_change_of_annotations_that_nobody_reads_is_told_to_nobody() -> None:
+def test_a_change_of_annotations_without_readers_is_not_reported() -> None:
     cluster = ClusterState()
     cluster.add_node(node("n1").annotations(load="5"))
     cluster.measures.read_nodes(read_label)

@@ -1,9 +1,9 @@
-"""Nodes with the pods counted on them that are nominated there."""
+"""Nodes with the pods that are nominated to them counted."""
 
 import numpy as np
 
 from longshore.cluster import CPU, PODS, ClusterState, PodInfo
-from longshore.cluster.nominated_nodes import CrowdedNodes
+from longshore.cluster.nominated_nodes import NominatedNodes
 from longshore.testing import PodBuilder, node, pod
 
 
@@ -17,19 +17,19 @@ def cluster_with(*nominated: PodBuilder) -> ClusterState:
     return cluster
 
 
-def test_nominated_pods_count_with_what_they_ask_for_and_what_they_are_taken_to_use() -> None:
+def test_nominated_pods_count_with_their_requests_and_their_assumed_use() -> None:
     cluster = cluster_with(pod("big").requests(cpu="2"), pod("small"))
-    crowded = CrowdedNodes(cluster, PodInfo.of(pod("web")))
-    assert crowded.names == ["n1"]
-    assert np.asarray(crowded.requested[CPU]).tolist() == [3000]
-    assert np.asarray(crowded.requested[PODS]).tolist() == [3]
-    # A pod that asks for no cpu is taken to use 100m.
-    assert np.asarray(crowded.nonzero_requested[0]).tolist() == [3100]
+    nodes = NominatedNodes(cluster, PodInfo.of(pod("web")))
+    assert nodes.names == ["n1"]
+    assert np.asarray(nodes.requested[CPU]).tolist() == [3000]
+    assert np.asarray(nodes.requested[PODS]).tolist() == [3]
+    # A pod without a request for cpu is assumed to use 100m.
+    assert np.asarray(nodes.nonzero_requested[0]).tolist() == [3100]
 
 
-def test_a_pod_does_not_leave_room_for_itself_nor_for_lesser_ones() -> None:
+def test_a_pod_leaves_no_room_for_itself_or_for_lower_priorities() -> None:
     web = pod("web").requests(cpu="1").priority(5)
     cluster = cluster_with(web, pod("lesser").requests(cpu="2"))
-    crowded = CrowdedNodes(cluster, PodInfo.of(web))
-    assert np.asarray(crowded.requested[CPU]).tolist() == [1000]
-    assert np.asarray(crowded.nonzero_requested[0]).tolist() == [1000]
+    nodes = NominatedNodes(cluster, PodInfo.of(web))
+    assert np.asarray(nodes.requested[CPU]).tolist() == [1000]
+    assert np.asarray(nodes.nonzero_requested[0]).tolist() == [1000]

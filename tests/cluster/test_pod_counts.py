@@ -1,4 +1,4 @@
-"""However the pods and namespaces came and went, a tally equals a count of what is there in the end."""
+"""Whatever happened to pods and namespaces, a tally equals a count of the pods that are there in the end."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,8 @@ from hypothesis import given
 
 from longshore.api import InvalidSelector, LabelSelector, LabelSelectorRequirement, Pod
 from longshore.cluster import PodSelector, Terms
-from longshore.cluster import pod_counts as census_module
-from longshore.cluster.pod_counts import Census, Tally
+from longshore.cluster import pod_counts as pod_counts_module
+from longshore.cluster.pod_counts import PodCounts, Tally
 from longshore.testing import PodBuilder, pod
 
 ROWS = 4
@@ -72,11 +72,11 @@ def pods(draw: st.DrawFn) -> Pod:
 
 
 class World:
-    """A census, and beside it a plain list of what it should count."""
+    """The counts, with a plain list of what they should be."""
 
     def __init__(self) -> None:
-        self.census = Census()
-        self.census.resize(ROWS)
+        self.pod_counts = PodCounts()
+        self.pod_counts.resize(ROWS)
         self.pods: list[tuple[Pod, int]] = []
         self.namespaces: dict[str, dict[str, str]] = {}
 
@@ -91,7 +91,7 @@ class World:
         return by_row
 
     def check(self, asked: tuple[PodSelector, ...]) -> None:
-        tally = self.census.pods(*asked)
+        tally = self.pod_counts.pods(*asked)
         going_counts = all(selector.terminating for selector in asked)
         _agrees(
             tally,
@@ -104,11 +104,11 @@ class World:
         )
 
     def check_terms(self, about: Pod) -> None:
-        census = self.census
+        pod_counts = self.pod_counts
         for sort, answer in (
-            ("affinity", census.affinity_towards(about)),
-            ("anti_affinity", census.anti_affinity_against(about)),
-            ("preferred", census.preferences_about(about)),
+            ("affinity", pod_counts.affinity_towards(about)),
+            ("anti_affinity", pod_counts.anti_affinity_against(about)),
+            ("preferred", pod_counts.preferences_about(about)),
         ):
             carried = {term for there, _ in self.pods for term in getattr(Terms.of(there), sort)}
             assert {term for term, _ in answer} == {t for t in carried if self.selects(t.selector, about)}
@@ -132,16 +132,16 @@ def steps(draw: st.DrawFn) -> Step:
     which = draw(st.integers(0, 10))
 
     def add(world: World) -> None:
-        world.census.add(some, Terms.of(some), row)
+        world.pod_counts.add(some, Terms.of(some), row)
         world.pods.append((some, row))
 
     def remove(world: World) -> None:
         if world.pods:
             gone, was_on = world.pods.pop(which % len(world.pods))
-            world.census.remove(gone, Terms.of(gone), was_on)
+            world.pod_counts.remove(gone, Terms.of(gone), was_on)
 
     def put_namespace(world: World) -> None:
-        world.census.put_namespace(name, labels)
+        world.pod_counts.put_namespace(name, labels)
         if labels is None:
             world.namespaces.pop(name, None)
         else:
@@ -155,11 +155,11 @@ def steps(draw: st.DrawFn) -> Step:
 
 
 @given(st.lists(steps(), max_size=25), st.lists(selectors(), min_size=1, max_size=3), pods())
-def test_tallies_kept_in_step_equal_a_recount(
+def test_tallies_that_are_updated_equal_a_recount(
     taken: list[Step], asked: list[PodSelector], about: Pod
 ) -> None:
     world = World()
-    # Asked before anything happens, so that all that follows has to be followed.
+    # Read before anything happens, so that every change has to update the tallies.
     world.check(tuple(asked))
     world.check_terms(about)
     for step in taken:
@@ -169,11 +169,11 @@ def test_tallies_kept_in_step_equal_a_recount(
 
 
 @given(st.lists(steps(), max_size=25), st.lists(selectors(), min_size=1, max_size=4), pods())
-def test_tallies_that_are_dropped_and_made_again_equal_a_recount(
+def test_tallies_that_are_dropped_and_recreated_equal_a_recount(
     taken: list[Step], asked: list[PodSelector], about: Pod
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(census_module, "_TALLIES", 1)
+        patch.setattr(pod_counts_module, "_TALLIES", 1)
         world = World()
         for step in taken:
             step(world)
@@ -182,59 +182,59 @@ def test_tallies_that_are_dropped_and_made_again_equal_a_recount(
             world.check_terms(about)
 
 
-def _world(*placed: tuple[Pod, int]) -> Census:
-    census = Census()
-    census.resize(ROWS)
+def _world(*placed: tuple[Pod, int]) -> PodCounts:
+    pod_counts = PodCounts()
+    pod_counts.resize(ROWS)
     for there, row in placed:
-        census.add(there, Terms.of(there), row)
-    return census
+        pod_counts.add(there, Terms.of(there), row)
+    return pod_counts
 
 
-def test_nothing_is_left_behind_when_the_last_pod_goes() -> None:
+def test_nothing_is_left_when_the_last_pod_is_gone() -> None:
     lone = pod("a").labels(app="web").anti_affinity_to(ZONE, app="web")
-    census = _world((lone, 1))
+    pod_counts = _world((lone, 1))
     selector = PodSelector.of(("default",), LabelSelector(match_labels={"app": "web"}))
-    tally = census.pods(selector)
-    assert census.anti_affinity_against(lone)
-    census.remove(lone, Terms.of(lone), 1)
+    tally = pod_counts.pods(selector)
+    assert pod_counts.anti_affinity_against(lone)
+    pod_counts.remove(lone, Terms.of(lone), 1)
     assert tally.total == 0
-    assert census.anti_affinity_against(lone) == []
-    census.add(lone, Terms.of(lone), 2)
-    assert census.pods(selector).by_row.tolist() == [0, 0, 1, 0]
+    assert pod_counts.anti_affinity_against(lone) == []
+    pod_counts.add(lone, Terms.of(lone), 2)
+    assert pod_counts.pods(selector).by_row.tolist() == [0, 0, 1, 0]
 
 
 def test_a_tally_grows_with_the_rows() -> None:
     there = pod("a").labels(app="web").affinity_to(ZONE, app="web")
-    census = _world((there, 1))
+    pod_counts = _world((there, 1))
     selector = PodSelector.of(("default",), LabelSelector())
-    census.pods(selector)
-    census.affinity_towards(there)
-    census.resize(2 * ROWS)
-    census.add(there, Terms.of(there), 2 * ROWS - 1)
+    pod_counts.pods(selector)
+    pod_counts.affinity_towards(there)
+    pod_counts.resize(2 * ROWS)
+    pod_counts.add(there, Terms.of(there), 2 * ROWS - 1)
     expected = [0, 1, 0, 0, 0, 0, 0, 1]
-    assert census.pods(selector).by_row.tolist() == expected
-    assert [tally.by_row.tolist() for _, tally in census.affinity_towards(there)] == [expected]
+    assert pod_counts.pods(selector).by_row.tolist() == expected
+    assert [tally.by_row.tolist() for _, tally in pod_counts.affinity_towards(there)] == [expected]
 
 
-def test_a_namespace_told_again_without_a_change_costs_no_recount() -> None:
-    census = _world((pod("a"), 0))
+def test_a_namespace_reported_again_without_a_change_causes_no_recount() -> None:
+    pod_counts = _world((pod("a"), 0))
     selector = PodSelector.of((), LabelSelector(), namespace_selector=LabelSelector())
-    census.put_namespace("default", {"team": "a"})
-    tally = census.pods(selector)
-    census.put_namespace("default", {"team": "a"})
-    assert census.pods(selector) is tally
+    pod_counts.put_namespace("default", {"team": "a"})
+    tally = pod_counts.pods(selector)
+    pod_counts.put_namespace("default", {"team": "a"})
+    assert pod_counts.pods(selector) is tally
 
 
-def test_pods_of_a_namespace_nobody_told_of_are_selected_as_if_it_had_no_labels() -> None:
-    census = _world((pod("a", namespace="unknown"), 0))
+def test_pods_of_an_unknown_namespace_are_selected_as_if_it_had_no_labels() -> None:
+    pod_counts = _world((pod("a", namespace="unknown"), 0))
     anyone = LabelSelector()
     outside = PodSelector.of((), anyone, namespace_selector=_expression("team", "DoesNotExist"))
     team = PodSelector.of((), anyone, namespace_selector=_expression("team", "Exists"))
-    assert census.pods(outside).total == 1
-    assert census.pods(team).total == 0
+    assert pod_counts.pods(outside).total == 1
+    assert pod_counts.pods(team).total == 0
 
 
-def test_selectors_that_mean_the_same_are_equal_however_they_were_written() -> None:
+def test_selectors_with_the_same_meaning_are_equal_however_they_are_written() -> None:
     one = PodSelector.of(("a", "b"), LabelSelector(match_labels={"x": "1", "y": "2"}))
     other = PodSelector.of(("b", "a", "b"), LabelSelector(match_labels={"y": "2", "x": "1"}))
     assert one == other
@@ -243,14 +243,14 @@ def test_selectors_that_mean_the_same_are_equal_however_they_were_written() -> N
     assert one != PodSelector.of(("a", "b"), one.labels, terminating=False)
 
 
-def test_a_selector_that_makes_no_sense_is_refused_when_it_is_built() -> None:
+def test_an_invalid_selector_is_rejected_when_it_is_created() -> None:
     with pytest.raises(InvalidSelector):
         PodSelector.of(("a",), _expression("x", "In"))
     with pytest.raises(InvalidSelector):
         PodSelector.of(("a",), None, namespace_selector=_expression("x", "Near"))
 
 
-def test_a_term_is_about_the_namespace_of_its_pod_unless_it_names_others() -> None:
+def test_a_term_applies_to_the_namespace_of_its_pod_unless_it_names_others() -> None:
     plain = pod("a", namespace="red").affinity_to(ZONE, app="web")
     named = pod("a", namespace="red").affinity_to(ZONE, namespaces=("blue",), app="web")
     by_labels = pod("a", namespace="red").affinity_to(ZONE, namespace_labels={}, app="web")
@@ -265,7 +265,7 @@ def test_pods_that_are_alike_share_their_terms() -> None:
     assert Terms.of(pod("a").affinity_to(ZONE, app="web")) is Terms.of(pod("b").affinity_to(ZONE, app="web"))
 
 
-def test_terms_that_make_no_sense_select_nothing_once_the_pod_is_on_a_node() -> None:
+def test_invalid_terms_of_a_pod_on_a_node_select_nothing() -> None:
     strange = pod("a").affinity_to(ZONE, app="web")
     affinity = strange.spec.affinity
     assert affinity is not None
@@ -291,12 +291,12 @@ def test_weights_of_anti_affinity_are_negative() -> None:
     assert [term.weight for term in terms.preferred] == [3, -4]
 
 
-def test_a_tally_asked_for_in_other_words_can_be_dropped() -> None:
-    census = _world((pod("a").labels(x="1", y="2"), 0))
+def test_a_tally_whose_selector_was_written_differently_can_be_dropped() -> None:
+    pod_counts = _world((pod("a").labels(x="1", y="2"), 0))
     anywhere = LabelSelector()
     for labels in ({"x": "1", "y": "2"}, {"y": "2", "x": "1"}):
         selector = PodSelector.of((), LabelSelector(match_labels=labels), namespace_selector=anywhere)
-        assert census.pods(selector).total == 1
-    census.put_namespace("default", {"team": "a"})
-    census.add(pod("b").labels(x="1", y="2"), Terms(), 1)
-    assert census.pods(selector).by_row.tolist() == [1, 1, 0, 0]
+        assert pod_counts.pods(selector).total == 1
+    pod_counts.put_namespace("default", {"team": "a"})
+    pod_counts.add(pod("b").labels(x="1", y="2"), Terms(), 1)
+    assert pod_counts.pods(selector).by_row.tolist() == [1, 1, 0, 0]

@@ -1,4 +1,4 @@
-"""The columns follow the pods and nodes that the watch tells of, in whatever order."""
+"""The columns follow the pods and nodes that the watch reports, in any order."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def state(*objects: Node | Pod) -> ClusterState:
 
 
 def used(cluster: ClusterState, name: str) -> tuple[int, int, int] | None:
-    """Pods, cpu and memory requested in the row of this name."""
+    """The pods, cpu, and memory requested in the row with this name."""
     row = cluster.row(name)
     if row is None:
         return None
@@ -36,18 +36,18 @@ def offered(cluster: ClusterState, name: str, resource: str) -> int:
     return int(cluster.allocatable[column, row])
 
 
-def test_a_bound_pod_takes_room_and_gives_it_back() -> None:
+def test_a_bound_pod_takes_up_room_until_it_is_removed() -> None:
     cluster = state(N1, WEB.on("n1"))
     assert used(cluster, "n1") == (1, 1000, 100)
     cluster.remove_pod(WEB.on("n1"))
     assert used(cluster, "n1") == (0, 0, 0)
 
 
-def test_a_pod_told_twice_counts_once() -> None:
+def test_a_pod_reported_twice_counts_once() -> None:
     assert used(state(N1, WEB.on("n1"), WEB.on("n1")), "n1") == (1, 1000, 100)
 
 
-def test_an_unknown_pod_removed_changes_nothing() -> None:
+def test_removing_an_unknown_pod_changes_nothing() -> None:
     cluster = state(N1, WEB.on("n1"))
     cluster.remove_pod(pod("other").on("n1"))
     cluster.forget(pod("other"))
@@ -68,7 +68,7 @@ def test_a_pod_that_has_ended_holds_no_room(phase: str) -> None:
     assert used(cluster, "n1") == (0, 0, 0)
 
 
-def test_an_assumed_pod_takes_room_until_it_is_forgotten() -> None:
+def test_an_assumed_pod_takes_up_room_until_it_is_forgotten() -> None:
     cluster = state(N1)
     cluster.assume(PodInfo.of(WEB), "n1")
     assert used(cluster, "n1") == (1, 1000, 100)
@@ -94,18 +94,18 @@ def test_a_pod_confirmed_on_another_node_than_assumed_moves_there() -> None:
     assert used(cluster, "n2") == (1, 1000, 100)
 
 
-def test_a_successor_of_the_same_name_replaces_the_pod() -> None:
+def test_a_later_pod_of_the_same_name_replaces_the_pod() -> None:
     cluster = state(N1, WEB.on("n1"), WEB.uid("second").on("n1").requests(cpu="2"))
     assert used(cluster, "n1") == (1, 2000, 0)
 
 
-def test_the_late_deletion_of_a_pod_leaves_its_successor_alone() -> None:
+def test_the_late_deletion_of_a_pod_does_not_affect_a_later_one_of_its_name() -> None:
     cluster = state(N1, WEB.uid("second").on("n1"))
     cluster.remove_pod(WEB.on("n1"))
     assert used(cluster, "n1") == (1, 1000, 100)
 
 
-def test_a_pod_that_exists_puts_an_end_to_its_predecessor() -> None:
+def test_a_pod_that_exists_removes_an_earlier_one_of_its_name() -> None:
     cluster = state(N1, WEB.on("n1"))
     cluster.remove_predecessor(WEB)
     assert used(cluster, "n1") == (1, 1000, 100)
@@ -134,14 +134,14 @@ def test_a_node_deleted_while_pods_remain_keeps_their_room_until_it_comes_back()
     assert offered(cluster, "n1", "cpu") == 4000
 
 
-def test_the_row_goes_when_neither_node_nor_pods_are_left() -> None:
+def test_a_row_is_freed_when_neither_node_nor_pods_are_left() -> None:
     cluster = state(N1, WEB.on("n1"))
     cluster.remove_node("n1")
     cluster.remove_pod(WEB)
     assert cluster.row("n1") is None
 
 
-def test_rows_are_used_again_and_start_empty() -> None:
+def test_reused_rows_start_empty() -> None:
     cluster = state(N1.allocatable(**{"example.com/gpu": "8"}), WEB.on("n1"))
     for _ in range(100):
         cluster.remove_pod(WEB)
@@ -173,18 +173,18 @@ def test_a_node_that_no_longer_offers_a_resource_offers_none_of_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["many", "", "-4"])
-def test_an_allocatable_that_cannot_be_read_offers_nothing(text: str) -> None:
+def test_an_invalid_allocatable_quantity_offers_nothing(text: str) -> None:
     cluster = state(N1.allocatable(cpu=text))
     assert offered(cluster, "n1", "cpu") == 0
     assert offered(cluster, "n1", "memory") == 1024
 
 
-def test_a_bound_pod_with_a_bad_quantity_takes_the_rest_of_what_it_asks_for() -> None:
+def test_a_bound_pod_with_an_invalid_quantity_counts_with_its_other_requests() -> None:
     cluster = state(N1, WEB.requests(cpu="oops", memory="100").on("n1"))
     assert used(cluster, "n1") == (1, 0, 100)
 
 
-def test_absurd_amounts_on_both_sides_neither_overflow_nor_fit() -> None:
+def test_absurd_amounts_neither_overflow_nor_fit() -> None:
     cluster = state(
         node("n1").allocatable(memory="1000E"),
         *(pod(f"p{i}").requests(memory="8E").on("n1") for i in range(200)),

@@ -1,4 +1,4 @@
-"""However the state came about, it equals one built from what exists in the end."""
+"""Whatever happened before, the state equals one that is built from what exists in the end."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ SELECTORS = tuple(
     for wanted in ({}, {"app": "web"}, {"app": "db", "tier": "back"})
     for terminating in (True, False)
 )
-# Pods whom the terms of others may be about.
+# Pods that the terms of others may select.
 ASKING = tuple(pod("asking").labels(app=app, tier=tier) for app in LABELS["app"] for tier in LABELS["tier"])
 
 
@@ -113,7 +113,7 @@ def steps(draw: st.DrawFn) -> Step:
         truth.namespace = labeled
 
     def ask(state: ClusterState, _: Truth) -> None:
-        """What is asked for once is kept in step from then on."""
+        """Read the columns that are created on first use and updated from then on."""
         by_name(state)
 
     return draw(
@@ -128,7 +128,7 @@ def steps(draw: st.DrawFn) -> Step:
 
 
 def by_name(state: ClusterState) -> dict[str, object]:
-    """All that the state knows, under names instead of rows and columns; zeros are left out."""
+    """Everything in the state, by names instead of rows and columns, without zeros."""
     rows = {name: row for name in NAMES if (row := state.row(name)) is not None}
     named: dict[str, object] = {name: of_node(state, name, row) for name, row in rows.items()}
 
@@ -138,21 +138,21 @@ def by_name(state: ClusterState) -> dict[str, object]:
     def carriers(found: Iterable[tuple[Term, Tally]]) -> dict[Term, dict[str, int]]:
         return {term: counts(tally) for term, tally in found}
 
-    census = state.census
-    named["pods selected"] = [(counts(t), t.total) for t in (census.pods(s) for s in SELECTORS)]
-    named["in two ways"] = counts(census.pods(SELECTORS[0], SELECTORS[3]))
+    pod_counts = state.pod_counts
+    named["pods selected"] = [(counts(t), t.total) for t in (pod_counts.pods(s) for s in SELECTORS)]
+    named["in two ways"] = counts(pod_counts.pods(SELECTORS[0], SELECTORS[3]))
     named["terms"] = [
         [
-            carriers(census.affinity_towards(each)),
-            carriers(census.anti_affinity_against(each)),
-            carriers(census.preferences_about(each)),
+            carriers(pod_counts.affinity_towards(each)),
+            carriers(pod_counts.anti_affinity_against(each)),
+            carriers(pod_counts.preferences_about(each)),
         ]
         for each in ASKING
     ]
     named["image spread"] = [state.images.find(image).nodes for image in IMAGES]
     named["examined"] = sorted(state.node_name(row) for row in state.tree.order.tolist())
     zones = state.domains.of(ZONE)
-    sums = zones.sums(census.pods(SELECTORS[0]).by_row)
+    sums = zones.sums(pod_counts.pods(SELECTORS[0]).by_row)
     named["by zone"] = {name: int(zones.at(sums, row)) for name, row in rows.items()}
     return named
 
@@ -186,7 +186,7 @@ def of_node(state: ClusterState, name: str, row: int) -> dict[str, object]:
     }
 
 
-# Drawing much at a time may be slow on a busy machine.
+# Drawing long histories can be slow on a busy machine.
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(steps(), max_size=40))
 def test_the_state_equals_a_recomputation_from_scratch(history: list[Step]) -> None:

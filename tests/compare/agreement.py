@@ -1,4 +1,4 @@
-"""What it means that both schedulers agree."""
+"""The comparison of the answers of both schedulers."""
 
 from typing import Any
 
@@ -8,7 +8,11 @@ from longshore.api import Pod
 
 
 def differences(answers: Answers) -> list[str]:
-    """None if the text is the same without a node; with one, the scores, and the choice is among the best."""
+    """Return the differences between the answers.
+
+    For a pod without a node, all messages must be equal. For a pod with a node, all scores must be equal, and
+    the chosen node must be one of the best.
+    """
     kube, longshore, explanation = answers.kube, answers.longshore, answers.explanation
     if explanation.error:
         return [explanation.error]

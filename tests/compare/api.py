@@ -1,6 +1,6 @@
-"""The administrator of the compared clusters: makes objects out of the builders of `longshore.testing`.
+"""A client that creates objects from the builders of `longshore.testing` on a real API server.
 
-The API server fills in, refuses and changes what it likes, so that both schedulers read real objects.
+The API server sets defaults, and refuses and changes objects, so that both schedulers read real objects.
 """
 
 import http.client
@@ -33,7 +33,7 @@ from longshore.api.meta import ApiObject
 from longshore.dev import ControlPlane
 from longshore.kube import resources
 
-# In the order in which they are made; they go in the other one.
+# In the order of creation. Objects are deleted in the reverse order.
 KINDS: Mapping[type[ApiObject], resources.Resource[Any]] = {
     Namespace: resources.NAMESPACES,
     StorageClass: resources.STORAGE_CLASSES,
@@ -74,7 +74,7 @@ def address(thing: ApiObject, *, subresource: str = "") -> str:
 
 
 class Api:
-    """Blocking requests, one after the other."""
+    """A client with blocking requests."""
 
     def __init__(self, plane: ControlPlane) -> None:
         plane.service_account("compare", cluster_role="cluster-admin")
@@ -84,7 +84,7 @@ class Api:
         self._connection: http.client.HTTPSConnection | None = None
 
     def request(self, method: str, path: str, body: object = None, *, patch: str = "merge") -> Document:
-        """Raises `Refused`."""
+        """Send a request. Raises `Refused` if the API server refuses it."""
         if self._connection is None:
             self._connection = http.client.HTTPSConnection(
                 "127.0.0.1", self._port, context=self._tls, timeout=30
@@ -120,7 +120,7 @@ class Api:
         return self.request("GET", address(thing))
 
     def find(self, thing: ApiObject) -> Document | None:
-        """The object as it is now, unless it is gone."""
+        """Return the object as it is now, or None if it does not exist."""
         try:
             return self.get(thing)
         except Refused as refused:
@@ -132,7 +132,7 @@ class Api:
         self.request("PATCH", address(thing, subresource=subresource), body, patch=patch)
 
     def delete(self, *things: ApiObject, grace: bool = False) -> None:
-        """At once, or `grace`fully as most people do; what is gone already is fine."""
+        """Delete the objects that exist, without a grace period unless `grace` is set."""
         for thing in things:
             try:
                 self.request("DELETE", address(thing), None if grace else _AT_ONCE)
@@ -146,14 +146,14 @@ class Api:
         return found
 
     def events(self, uid: str) -> list[Document]:
-        """What people were told about an object."""
+        """Return the events of an object."""
         path = f"/api/v1/events?fieldSelector=involvedObject.uid%3D{uid}"
         found: list[Document] = self.request("GET", path)["items"]
         return found
 
 
 def manifest(thing: ApiObject) -> Document:
-    """What a builder says, as people would write it."""
+    """Return the manifest for an object of a builder."""
     document: Document = msgspec.to_builtins(thing)
     document["metadata"].pop("uid", None)
     if isinstance(thing, Pod):
@@ -181,14 +181,14 @@ def _complete_pod(spec: Document) -> None:
     for container in (*spec["containers"], *spec.get("initContainers", ())):
         container.setdefault("image", "none")
         resources = container.get("resources", {})
-        # A node cannot give away more of these than it has: the API server wants them limited.
+        # These resources cannot be overcommitted, so the API server requires limits.
         limits = {name: amount for name, amount in resources.get("requests", {}).items() if "/" in name}
         if limits:
             resources["limits"] = limits
     for volume in spec.get("volumes", ()):
         if "iscsi" in volume:
             volume["iscsi"] |= {"targetPortal": "10.0.0.1", "lun": 0}
-    # Priorities are given by classes only; the arena has one for each that is used.
+    # A priority comes from a class. There is one for each priority in use.
     priority, policy = spec.pop("priority", None), spec.pop("preemptionPolicy", None)
     if priority is not None:
         spec["priorityClassName"] = f"priority-{priority}" + ("-never" if policy == "Never" else "")
@@ -207,7 +207,7 @@ def priority_classes(priorities: Iterable[int]) -> list[Document]:
 
 
 def _status_of_its_own(thing: ApiObject, body: Document) -> Document:
-    """What the API server leaves out when an object is created, except for nodes."""
+    """Return the status that the API server drops when it creates an object. It keeps that of nodes."""
     status: Document = body.get("status", {})
     if isinstance(thing, Node) or status in ({"phase": "Pending"}, {"phase": "Available"}):
         return {}

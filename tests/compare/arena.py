@@ -1,8 +1,8 @@
-"""One cluster, two schedulers, the same question to each in turn.
+"""One cluster and two schedulers, which decide about the same pod in turn.
 
-A question is a pending pod. It is made for kube-scheduler, its fate is read off the API server, it is
-deleted, and the same is done for Longshore. Where several nodes are equally good either may be taken; so the
-choice of each is looked up among the totals, and the scores that kube-scheduler logs are compared one by one.
+The pod is created for kube-scheduler, the result is read from the API server, and the pod is deleted. Then
+the same is done for Longshore. If several nodes are equally good, each scheduler can choose any of them. So
+the choices are checked against the totals, and the scores in kube-scheduler's log are compared one by one.
 """
 
 import json
@@ -29,7 +29,7 @@ SIDES: tuple[Side, Side] = ("kube", "longshore")
 
 _LOWEST = -(1 << 31)
 _PRIORITIES = (_LOWEST, 1, 5, 10, 20, 50, 100, 200)
-# Besides "default". They stay: without a namespace controller none ever goes.
+# Besides "default". They stay, because no controller would remove them.
 _NAMESPACES = (namespace("probe"), namespace("other", team="other"), namespace("third", team="third"))
 _WATCHES_DIFFER_BY = 0.15
 _POLL = 0.01
@@ -38,20 +38,20 @@ _EVENT = ("type", "reason", "action", "message")
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a pod: its node, or what people were told instead."""
+    """The result for a pod: its node, or its condition and event."""
 
     node: str = ""
     message: str = ""
     nominated: str = ""
     # Type, reason, action and text of the first event about it.
     event: tuple[str, ...] = ()
-    # All of the PodScheduled condition but its time, if it is not met.
+    # The PodScheduled condition without its time, if it is not met.
     condition: Document = field(default_factory=dict)
     document: Document = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def told(self) -> tuple[str | tuple[str, ...] | Document, ...]:
-        """All that must be the same if there is no node."""
+        """Everything that must be equal if the pod has no node."""
         return (self.condition, self.nominated, self.event)
 
 
@@ -59,7 +59,7 @@ class Answer:
 class Answers:
     kube: Answer
     longshore: Answer
-    # What kube-scheduler's plugins gave: nothing if there were not two nodes to choose from.
+    # The scores of kube-scheduler's plugins. Empty if fewer than two nodes passed the filters.
     scores: dict[str, dict[str, int]]
     explanation: Explanation
 
@@ -91,7 +91,7 @@ class Arena:
     # The state of the cluster.
 
     def become(self, *things: ApiObject) -> None:
-        """Another cluster: of these objects only. Both schedulers know it when this returns."""
+        """Replace the cluster by these objects, and wait until both schedulers know them."""
         self._clear(things)
         for kind in KINDS:
             if kind is PersistentVolumeClaim and self.plane.controller_manager is not None:
@@ -103,12 +103,12 @@ class Arena:
         self.settle()
 
     def _volumes_are_known(self) -> bool:
-        """Else a claim waits for the controller's next round."""
+        """Whether the controller knows all volumes. If not, a claim waits for its next round."""
         phases = [volume["status"].get("phase", "Pending") for volume in self.api.listed(PersistentVolume)]
         return "Pending" not in phases
 
     def _is_alive(self) -> bool:
-        """Nodes are ready, and the pods on them run."""
+        """Whether all nodes are ready, and the pods on them run."""
         nodes, pods = self.api.listed(Node), self.api.listed(Pod)
         taints = [taint["key"] for node in nodes for taint in node["spec"].get("taints", ())]
         waiting = [p for p in pods if "nodeName" in p["spec"] and p["status"]["phase"] == "Pending"]
@@ -127,7 +127,7 @@ class Arena:
         self._twin = None
 
     def bring_back(self, names: Iterable[str]) -> None:
-        """Make pods anew that have been told to go."""
+        """Create deleted pods again."""
         gone = [thing for thing in self._made.values() if isinstance(thing, Pod)]
         for thing in gone:
             if thing.metadata.name in names:
@@ -136,7 +136,7 @@ class Arena:
         self.settle()
 
     def _clear(self, wanted: Iterable[ApiObject]) -> None:
-        """Delete all, except for nodes that KWOK has taken care of: it needs long for a namesake of one."""
+        """Delete everything except nodes that KWOK has initialized: it is slow with one of the same name."""
         kept: dict[str, ApiObject] = {
             address(thing): thing
             for thing in wanted
@@ -151,7 +151,7 @@ class Arena:
                 continue
             for collection in sorted({address(thing).rpartition("/")[0] for thing in going}):
                 self.api.request("DELETE", collection, {"gracePeriodSeconds": 0})
-        # Controllers keep some for a while.
+        # Controllers delay the deletion of some objects.
         protected = (PersistentVolume, PersistentVolumeClaim)
         slow = [thing for thing in self._made.values() if isinstance(thing, protected)]
         self.until(lambda: not any(self.api.find(thing) for thing in slow), "all is gone")
@@ -160,8 +160,8 @@ class Arena:
     def settle(self) -> None:
         """Wait until both schedulers know all that happened so far.
 
-        A watch tells things in order: who places a pod by the youngest label of a node knows all about nodes
-        and pods that came before. Watches of other kinds are given a moment.
+        Events of a watch are in order. A scheduler that places a pod by the newest label of a node knows all
+        earlier changes of nodes and pods. The watches of other kinds get some more time.
         """
         self._twin = None
         node = next(thing for thing in self._made.values() if isinstance(thing, Node))
@@ -187,14 +187,14 @@ class Arena:
         return found
 
     def until_bound(self, bound: Pod) -> str:
-        """Wait for the pod's node."""
+        """Wait until the pod has a node, and return it."""
         what = f"{bound.metadata.name} is bound"
         return self.until(lambda: str(self.api.get(bound)["spec"].get("nodeName", "")), what)
 
     # The questions.
 
     def ask(self, side: Side, asked: Pod, *, profile: str = "", **spec: Any) -> Answer:
-        """What the scheduler makes of the pod, which is gone afterwards; `spec` says more about it."""
+        """Return the result of the scheduler for the pod, and delete the pod. `spec` adds fields to it."""
         self._asked += 1
         renamed = replace(asked.metadata, name=f"{asked.metadata.name}-{self._asked}")
         asked = replace(asked, metadata=renamed)
@@ -229,7 +229,7 @@ class Arena:
         )
 
     def both(self, asked: Pod, *, profile: str = "", **spec: Any) -> Answers:
-        """Ask both; the cluster must be the same again once the pod is gone."""
+        """Return the results of both schedulers. The pod must not leave changes in the cluster."""
         kube = self.ask("kube", asked, profile=profile, **spec)
         named = kube.document["metadata"]
         scores = self.kube.scores(f"{named['namespace']}/{named['name']}")

@@ -1,4 +1,4 @@
-"""Both schedulers side by side, started once for all tests of a process."""
+"""Fixtures with both schedulers, which start once for all tests of a process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,14 +59,14 @@ PROFILES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """Without KWOK and controllers: objects stay as the tests make them."""
+    """There is no KWOK and no controller, so objects stay as the tests create them."""
     with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
         yield from _fight(plane, tmp_path_factory.mktemp("arena"))
 
 
 @pytest.fixture(scope="session")
 def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """With KWOK and the controller manager: pods run and end, claims are bound, budgets are counted."""
+    """With KWOK and the controller manager, pods run and end, claims are bound, and budgets are counted."""
     with ControlPlane.start(nodes=0) as plane:
         yield from _fight(plane, tmp_path_factory.mktemp("managed"))
 

@@ -1,4 +1,4 @@
-"""What a scheduler does to make room for a pod, seen from the API server."""
+"""The evictions for a pod, as the API server shows them."""
 
 import time
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from longshore.api import Pod
 from longshore.api.meta import ApiObject
 from longshore.testing import PodBuilder
 
-# Whoever is still to be evicted would be by then.
+# Enough time for any further evictions.
 _A_WHILE = 0.2
 
 
 @dataclass(frozen=True)
 class Eviction:
-    """A pod that has to leave, and what it and people were told about it."""
+    """An evicted pod, with its condition and the event about it."""
 
     name: str
     grace: int
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def preempted(arena: Arena, asked: PodBuilder, side: Side) -> Outcome:
-    """Have the scheduler try the pod, which stays, and see who leaves for it."""
+    """Let the scheduler try the pod, and return the evictions. The pod stays."""
     arena.add(asked.scheduler(f"{side}-default"))
     arena.until(lambda: _decided(arena.api.get(asked)), "the pod is placed or refused")
     found = arena.api.get(asked)
@@ -47,7 +47,7 @@ def preempted(arena: Arena, asked: PodBuilder, side: Side) -> Outcome:
         return Outcome(found["spec"]["nodeName"], "", "", ())
     nominated = found["status"].get("nominatedNodeName", "")
     if nominated:
-        arena.until(lambda: _leaving(arena), "somebody leaves")
+        arena.until(lambda: _leaving(arena), "a pod is being deleted")
     time.sleep(_A_WHILE)
     uid = found["metadata"]["uid"]
     evictions = tuple(_eviction(arena, victim, side, uid) for victim in _leaving(arena))
@@ -55,7 +55,7 @@ def preempted(arena: Arena, asked: PodBuilder, side: Side) -> Outcome:
 
 
 def outcomes(arena: Arena, things: Iterable[ApiObject], asked: PodBuilder) -> tuple[Outcome, Outcome]:
-    """Of both, on the same cluster: who left for the first one is back for the second."""
+    """Return the results of both schedulers on the same cluster. Victims of the first are created again."""
     arena.become(*things)
     theirs = preempted(arena, asked, "kube")
     arena.remove(asked)
@@ -81,11 +81,11 @@ def _leaving(arena: Arena) -> list[Document]:
 
 def _eviction(arena: Arena, victim: Document, side: Side, preemptor: str) -> Eviction:
     metadata = victim["metadata"]
-    events = arena.until(lambda: arena.api.events(metadata["uid"]), "people are told")
+    events = arena.until(lambda: arena.api.events(metadata["uid"]), "the eviction has an event")
     [told] = [event for event in events if event["reason"] == "Preempted"]
     [condition] = [c for c in victim["status"]["conditions"] if c["type"] == "DisruptionTarget"]
     note = told["message"].replace(preemptor, "THE-PREEMPTOR")
-    # The scheduler gives its own name.
+    # The message contains the name of the scheduler.
     message = condition["message"].replace(f"{side}-", "")
     return Eviction(
         metadata["name"],

@@ -1,6 +1,6 @@
-"""The two schedulers under comparison, each as a process of its own on the same cluster.
+"""The two schedulers, each as a separate process on the same cluster.
 
-Both have the same profiles, kube-scheduler's under `kube-…` and ours under `longshore-…`.
+Both have the same profiles. Those of kube-scheduler are named `kube-…`, ours `longshore-…`.
 """
 
 import json
@@ -27,7 +27,7 @@ _MANIFEST = Path(__file__).parents[2] / "deploy" / "scheduler.yaml"
 _SCORED = re.compile(
     r'"Plugin scored node for pod" pod="([^"]+)" plugin="([^"]+)" node="([^"]+)" score=(-?\d+)'
 )
-# It does nothing in Longshore yet, and gives 0 to every node for a pod without claims.
+# It does nothing in Longshore yet. In kube-scheduler it scores 0 for a pod without claims.
 _NOT_OURS = "DynamicResources"
 
 _SERVING = re.compile(r'"port":(\d+).*"event":"serving metrics"')
@@ -40,7 +40,7 @@ Extenders = Sequence[Mapping[str, Any]]
 
 
 def configuration(side: str, profiles: Profiles, extenders: Extenders = ()) -> dict[str, Any]:
-    """kube-scheduler's own file; without parallelism, which would make the order of nodes a race."""
+    """Return kube-scheduler's configuration, with one thread, so that the order of nodes is deterministic."""
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -60,7 +60,7 @@ def _counts(url: str, tls: ssl.SSLContext | None = None) -> Counts:
 
 
 class KubeScheduler:
-    """The real one, telling its log what every plugin gives to every node."""
+    """The real kube-scheduler. It logs the score of every plugin for every node."""
 
     side = "kube"
 
@@ -96,7 +96,7 @@ class KubeScheduler:
         self._scores: dict[str, dict[str, dict[str, int]]] = {}
 
     def scores(self, key: str) -> dict[str, dict[str, int]]:
-        """Of the pod, by node and plugin, weighted; none if there was no choice."""
+        """Return the weighted scores for the pod, by node and plugin. Empty if only one node fits."""
         with self._process.log.open() as log:
             log.seek(self._read)
             for pod, plugin, node, score in _SCORED.findall(log.read()):
@@ -118,7 +118,7 @@ class KubeScheduler:
 
 
 class Longshore:
-    """Ours, as its users run it, with the rights of its manifest alone."""
+    """`longshore run`, with the rights of its manifest."""
 
     side = "longshore"
 

@@ -1,4 +1,4 @@
-"""Clusters and pods by seed: crowded, tainted, in zones, with all that the default plugins look at."""
+"""Random clusters and pods, with everything that the default plugins look at."""
 
 from random import Random
 
@@ -11,7 +11,7 @@ _ZONES = ("east", "north", "south", "west")
 _APPS = ("cache", "db", "queue", "web")
 _TAINTS = ("dedicated", "maintenance", "spot")
 _EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule", "PreferNoSchedule")
-# Of one size everywhere: of several, kube-scheduler takes that of the node it heard of first for all nodes.
+# The same size on all nodes, because kube-scheduler uses the size on the first node for all.
 _IMAGES = {
     "registry.example.com/web:1": 90,
     "registry.example.com/db:2": 400,
@@ -26,9 +26,9 @@ _MIB = 1 << 20
 
 
 def cluster(random: Random, *, nodes: int, pods: int) -> list[ApiObject]:
-    """Nodes, pods on them, and services that select some of the pods."""
+    """Return nodes, pods on them, and services that select some of the pods."""
     things: list[ApiObject] = [random_node(random, f"node-{number:04d}") for number in range(nodes)]
-    # The first is plain, so that there is always one that takes a pod without wishes.
+    # The first node is plain, so that a pod without constraints always fits somewhere.
     things[0] = node("node-0000").allocatable(cpu="8", memory="16Gi").labels(**{ZONE: "east"})
     things += [service("web", app="web"), service("db", namespace="other", app="db")]
     for number in range(pods):
@@ -58,7 +58,7 @@ def random_node(random: Random, name: str) -> NodeBuilder:
 
 
 def random_pod(random: Random, name: str, *, demands: int) -> PodBuilder:
-    """With so many demands and wishes about where it goes."""
+    """Return a pod with this many required and preferred constraints."""
     built = pod(name, namespace=random.choice(_NAMESPACES)).requests(**_requests(random))
     built = built.labels(app=random.choice(_APPS)).image(random.choice((*_IMAGES, "none")))
     match random.randrange(8):
@@ -70,7 +70,7 @@ def random_pod(random: Random, name: str, *, demands: int) -> PodBuilder:
             built = built.pod_requests(cpu="3", memory="4Gi")
     if (priority := random.choice(_PRIORITIES)) is not None:
         built = built.priority(priority)
-    # With room to preempt, which is compared elsewhere, two questions would not find the same cluster.
+    # Preemption would change the cluster between the two decisions. It is compared elsewhere.
     built = built.never_preempting() if built.spec.priority else built
     for _ in range(demands):
         built = _one_more(random, built)

@@ -1,9 +1,8 @@
-"""How long a pod sits out after a failed attempt, as heard by an extender that both schedulers ask.
+"""The backoff after a failed attempt, as an extender sees it that both schedulers call.
 
-kube-scheduler lets pods out of backoff once a second, on the second: when the one is over in which their time
-ends. So does Longshore, by the seconds of another clock. A pod is first tried at any time, and comes back up
-to a second later than its backoff says; from then on it is tried on the second, and comes back a whole second
-later.
+kube-scheduler ends backoffs once per second, at the end of the second in which their time is over. Longshore
+does the same, by the seconds of another clock. The first attempt of a pod is at any time, so the second comes
+up to a second after the end of the backoff. All further attempts come a whole second after it.
 """
 
 import time
@@ -20,13 +19,13 @@ from tests.live.webhook import Said, Webhook
 from longshore.dev.fixtures import Repetitions
 from longshore.testing import PodBuilder, node, pod
 
-# In seconds; all further ones are of 10.
+# In seconds. All further backoffs are 10 s.
 _BACKOFFS = (1, 2, 4, 8, 10)
 _WINDOW = 1.0
-# Until a pod that was let out is heard of, on a busy machine. Backoffs differ by a second at least: with less
-# than half of that to either side none is taken for another.
+# The time from the end of a backoff to the call of the extender, on a busy machine. Backoffs differ by at
+# least a second, so they can be distinguished with less than half a second on either side.
 _LATE = 0.45
-# How long the extender thinks about a pod that is to keep a scheduler busy.
+# How long the extender takes for a pod that keeps a scheduler busy.
 _SLOW = 0.2
 
 _PROFILES: Profiles = {"asking": {}}
@@ -34,7 +33,7 @@ _NODE = node("n1").allocatable(cpu="64", memory="64Gi", pods="500")
 
 
 class Listener(Webhook):
-    """Notes when it is asked about a pod; thinks for a while about those with the label `slow`."""
+    """An extender that records its calls for each pod. It answers slowly for pods with the label `slow`."""
 
     def __init__(self) -> None:
         super().__init__(lambda _said: None)
@@ -47,7 +46,7 @@ class Listener(Webhook):
         return super().answer(verb, said)
 
     def until_tried(self, arena: Arena, name: str, *, times: int, within: float = 20.0) -> None:
-        """By both schedulers."""
+        """Wait until both schedulers have tried the pod."""
         pods = [f"{name}-{side}" for side in SIDES]
         arena.until(
             lambda: all(len(self.times.get(each, ())) >= times for each in pods),
@@ -56,16 +55,16 @@ class Listener(Webhook):
         )
 
     def gaps(self, name: str) -> tuple[list[float], list[float]]:
-        """Seconds from one attempt to the next, kube-scheduler's and ours."""
+        """Return the seconds between attempts, of kube-scheduler and of Longshore."""
         theirs, ours = ([b - a for a, b in pairwise(self.times[f"{name}-{side}"])] for side in SIDES)
         return theirs, ours
 
 
 @pytest.fixture(scope="module")
 def listener(arena: Arena, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
-    """Asked by two more schedulers, which know the only node."""
+    """The extender of two additional schedulers, which know the only node."""
     folder = tmp_path_factory.mktemp("backoff")
-    # Those of the arena are up then: the kubeconfigs that they have read are about to be written again.
+    # The schedulers of the arena have started by then. Their kubeconfigs are written again now.
     arena.become(_NODE)
     listener = Listener()
     with listener.running():
@@ -82,7 +81,7 @@ def listener(arena: Arena, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def for_both(asked: PodBuilder) -> list[PodBuilder]:
-    """The same pod for each of the two schedulers."""
+    """Return the same pod for each of the two schedulers."""
     twins = [(asked.metadata, side) for side in SIDES]
     return [
         replace(asked, metadata=replace(named, name=f"{named.name}-{side}")).scheduler(f"{side}-asking")
@@ -96,7 +95,7 @@ def assert_sat_out(gaps: Sequence[float], backoffs: Sequence[int], *, late: floa
     assert gaps[1 : len(backoffs)] == pytest.approx(further, abs=late)
 
 
-def test_a_pod_that_meets_errors_is_tried_after_twice_the_time_until_it_is_ten_seconds(
+def test_the_backoff_after_an_error_doubles_up_to_ten_seconds(
     arena: Arena, listener: Listener, repetitions: Repetitions
 ) -> None:
     backoffs = _BACKOFFS[: repetitions(full=5, short=2)]
@@ -110,12 +109,12 @@ def test_a_pod_that_meets_errors_is_tried_after_twice_the_time_until_it_is_ten_s
     assert ours[1 : len(backoffs)] == pytest.approx(theirs[1 : len(backoffs)], abs=_LATE)
 
 
-def test_a_rejected_pod_is_tried_whenever_something_happens_if_there_is_nothing_else_to_do(
+def test_a_rejected_pod_is_tried_after_any_event_if_the_queue_is_empty(
     arena: Arena, listener: Listener
 ) -> None:
     rejected = for_both(pod("idle").labels(only="nowhere"))
     arena.add(*rejected)
-    # Whom an extender rejects is woken by anything, also by the condition that tells of it.
+    # A pod that an extender rejects is woken by any event, also by its own condition.
     listener.until_tried(arena, "idle", times=2)
     for times in range(3, 8):
         arena.api.patch(_NODE, {"metadata": {"labels": {"times": str(times)}}})
@@ -125,12 +124,12 @@ def test_a_rejected_pod_is_tried_whenever_something_happens_if_there_is_nothing_
     assert max(theirs + ours) < min(_BACKOFFS)
 
 
-def test_a_rejected_pod_sits_out_its_backoff_while_other_pods_wait_for_their_turn(
+def test_a_rejected_pod_waits_for_its_backoff_while_other_pods_are_queued(
     arena: Arena, listener: Listener, repetitions: Repetitions
 ) -> None:
-    """Each of the others wakes it when it is bound, and comes after it by priority."""
+    """The other pods have a lower priority, and each one wakes the rejected pod when it is bound."""
     backoffs = _BACKOFFS[: repetitions(full=2, short=1)]
-    # With some to spare: it is made after the others.
+    # With a margin, because this pod is created after the others.
     seconds = 3 + sum(backoff + _WINDOW for backoff in backoffs)
     others = [for_both(pod(f"other-{n}").labels(slow=str(_SLOW))) for n in range(round(seconds / _SLOW))]
     made = [each for pair in others for each in pair]
@@ -142,5 +141,5 @@ def test_a_rejected_pod_sits_out_its_backoff_while_other_pods_wait_for_their_tur
     arena.remove(*rejected, *made)
     assert all(still_waiting)
     for gaps in listener.gaps("busy"):
-        # It may have to wait for the end of another pod's attempt.
+        # It can have to wait for the end of another pod's attempt.
         assert_sat_out(gaps, backoffs, late=_SLOW + _LATE)

@@ -1,4 +1,4 @@
-"""Pods that others bind, and pods that wait before they are bound."""
+"""Pods that another client binds, and pods that wait before they are bound."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +24,8 @@ def bind(arena: Arena, bound: Pod, to: str) -> None:
     arena.api.request("POST", path, body)
 
 
-def test_a_pod_that_someone_else_binds_while_it_waits(arena: Arena) -> None:
-    """It is where it is, whatever the schedulers thought of that node."""
+def test_a_pod_is_bound_by_another_client_while_it_waits(arena: Arena) -> None:
+    """The pod counts on its node, even if the schedulers would have refused that node."""
     arena.become(sized("n1"), pod("there").requests(cpu="2").on("n1"))
     for side in SIDES:
         large = pod(f"large-{side}").requests(cpu="3")
@@ -36,8 +36,8 @@ def test_a_pod_that_someone_else_binds_while_it_waits(arena: Arena) -> None:
         arena.remove(large)
 
 
-def test_a_pod_that_someone_else_binds_at_the_same_time(arena: Arena, repetitions: Repetitions) -> None:
-    """Whoever is first, the pod is bound once, and the room counts where it is."""
+def test_a_pod_is_bound_by_another_client_at_the_same_time(arena: Arena, repetitions: Repetitions) -> None:
+    """The pod is bound once, and counts on the node where it is."""
     for side in SIDES:
         arena.become(sized("n1", "128"), sized("n2", "128"))
         for number in range(repetitions(full=100, short=20)):
@@ -94,7 +94,7 @@ class Clumsy:
 
 @pytest.fixture
 def holding(arena: Arena, tmp_path: Path) -> Iterator[Longshore]:
-    """One more scheduler, with plugins at points that no plugin of kube-scheduler's default profile uses."""
+    """An additional scheduler, with plugins at points that no default plugin of kube-scheduler uses."""
     file = tmp_path / "held.py"
     file.write_text(_PLUGIN)
     scheduler = Longshore(arena.plane, tmp_path, {"held": {}}, "--plugin", str(file))
@@ -110,7 +110,7 @@ def told(arena: Arena, about: Pod) -> list[str]:
     return [event["message"] for event in arena.api.events(arena.api.get(about)["metadata"]["uid"])]
 
 
-def test_a_pod_waits_for_permission_and_holds_its_room(arena: Arena, holding: Longshore) -> None:
+def test_a_pod_that_waits_in_permit_keeps_its_room(arena: Arena, holding: Longshore) -> None:
     arena.become(sized("n1"), sized("n2"))
     waiting, key = held("waiting", held="yes"), held("key", key="yes")
     arena.add(waiting)
@@ -119,7 +119,7 @@ def test_a_pod_waits_for_permission_and_holds_its_room(arena: Arena, holding: Lo
     assert arena.until_bound(waiting) != arena.until_bound(key)
 
 
-def test_a_pod_that_waits_too_long_gives_its_room_back(arena: Arena, holding: Longshore) -> None:
+def test_a_pod_that_waits_too_long_in_permit_gives_its_room_back(arena: Arena, holding: Longshore) -> None:
     arena.become(sized("n1"))
     waiting = held("waiting", held="yes")
     arena.add(waiting)

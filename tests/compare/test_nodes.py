@@ -1,4 +1,4 @@
-"""What nodes are like: taints, cordons, labels, names, ports, images."""
+"""Properties of nodes: taints, cordons, labels, names, ports, images."""
 
 import pytest
 from tests.compare.agreement import agree
@@ -39,16 +39,15 @@ def test_nodes_with_fewer_soft_taints_are_better(arena: Arena) -> None:
     }
 
 
-def test_a_cordon_has_a_reason_of_its_own(arena: Arena) -> None:
+def test_a_cordoned_node_has_its_own_reason(arena: Arena) -> None:
     arena.become(roomy("n1").unschedulable())
     told = agree(arena, pod("p")).kube.message
     assert told.startswith("0/1 nodes are available: 1 node(s) were unschedulable.")
     assert agree(arena, pod("p").tolerate("node.kubernetes.io/unschedulable")).kube.node == "n1"
 
 
-def test_nodes_without_the_feature_that_a_pod_needs(arena: Arena) -> None:
-    """Of the two that are read off a pod; hostNetwork without hostUsers is refused by the API server, since
-    that is alpha in 1.36."""
+def test_nodes_without_a_feature_that_the_pod_needs_are_refused(arena: Arena) -> None:
+    """There are two such features. The API server refuses hostNetwork without hostUsers (alpha in 1.36)."""
     rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
     container = {"name": "main", "image": "none", "restartPolicy": "Never", "restartPolicyRules": [rule]}
     without, other = roomy("n1"), roomy("n2").features("AnotherFeature")
@@ -77,13 +76,13 @@ _WANTED = [
 ]
 
 
-def test_demands_on_labels(arena: Arena) -> None:
+def test_required_node_affinity_selects_nodes_by_label(arena: Arena) -> None:
     arena.become(*_LABELLED)
     for asked, wanted in _WANTED:
         assert set(agree(arena, asked).explanation.feasible) == wanted, asked.metadata.name
 
 
-def test_a_term_that_says_nothing_matches_nothing(arena: Arena) -> None:
+def test_an_empty_node_selector_term_matches_no_node(arena: Arena) -> None:
     arena.become(*_LABELLED)
     empty: Document = {"nodeSelectorTerms": [{}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": empty}}
@@ -97,7 +96,7 @@ def by_name(*terms: tuple[str, ...]) -> Document:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
-def test_nodes_that_are_not_named_are_not_looked_at(arena: Arena) -> None:
+def test_nodes_that_the_affinity_does_not_name_are_not_filtered(arena: Arena) -> None:
     arena.become(roomy("n1").taint("t"), roomy("n2").unschedulable(), roomy("n3").taint("t"), roomy("n4"))
     told = agree(arena, pod("p"), affinity=by_name(("n1",), ("n2",))).kube.message
     assert told.startswith(
@@ -106,10 +105,10 @@ def test_nodes_that_are_not_named_are_not_looked_at(arena: Arena) -> None:
     )
 
 
-def test_names_of_no_node(arena: Arena) -> None:
+def test_node_names_that_match_no_node_leave_the_pod_pending(arena: Arena) -> None:
     arena.become(roomy("n1"), roomy("n2"))
     agree(arena, pod("p"), affinity=by_name(("gone",)))
-    # Two names cannot both be the node's: the terms contradict themselves.
+    # A node cannot have two names: the term contradicts itself.
     twice = by_name(("n1",))
     [term] = twice["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     term["matchFields"].append({"key": "metadata.name", "operator": "In", "values": ["n2"]})
@@ -117,7 +116,7 @@ def test_names_of_no_node(arena: Arena) -> None:
     assert not told.startswith("0/2 nodes are available: 2")
 
 
-def test_wishes_are_weighed(arena: Arena) -> None:
+def test_preferred_node_affinity_is_weighted(arena: Arena) -> None:
     arena.become(
         roomy("n1").labels(a="1"), roomy("n2").labels(b="1"), roomy("n3").labels(a="1", b="1"), roomy("n4")
     )
@@ -136,7 +135,7 @@ _PORTS = {
 
 
 @pytest.mark.parametrize("kind", _PORTS)
-def test_ports_of_the_node(arena: Arena, kind: str) -> None:
+def test_host_ports_in_use_are_refused(arena: Arena, kind: str) -> None:
     asked, fits = _PORTS[kind]
     arena.become(roomy("n1"), pod("there").host_port(80, ip="10.0.0.1").on("n1"))
     answer = agree(arena, asked).kube
@@ -145,7 +144,7 @@ def test_ports_of_the_node(arena: Arena, kind: str) -> None:
     assert fits or answer.message.startswith(f"0/1 nodes are available: {reason}")
 
 
-def test_the_pod_goes_where_its_image_is(arena: Arena) -> None:
+def test_a_pod_prefers_nodes_that_have_its_image(arena: Arena) -> None:
     size = 700 << 20
     arena.become(roomy("n1"), roomy("n2").image("example.com/app:latest", size=size), roomy("n3"))
     assert agree(arena, pod("p").image("example.com/app")).kube.node == "n2"
@@ -157,6 +156,6 @@ def images(*names: str) -> PodBuilder:
     return built.image_volume(names[1])
 
 
-def test_an_image_that_is_mounted_counts_too(arena: Arena) -> None:
+def test_an_image_volume_counts_as_an_image(arena: Arena) -> None:
     arena.become(roomy("n1").image("a:1", size=400 << 20), roomy("n2").image("b:1", size=900 << 20))
     assert agree(arena, images("a:1", "b:1")).kube.node == "n2"

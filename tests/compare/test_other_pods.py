@@ -1,4 +1,4 @@
-"""Where other pods are: spreading over topologies, and being near to or far from them."""
+"""Topology spreading, and affinity and anti-affinity to other pods."""
 
 from tests.compare.agreement import agree
 from tests.compare.api import Document
@@ -29,7 +29,7 @@ def constraint(**said: object) -> Document:
     return {"topologySpreadConstraints": [rule | said]}
 
 
-def test_a_zone_must_not_get_ahead(arena: Arena) -> None:
+def test_the_maximum_skew_of_zones_is_kept(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("w1", "west"), node("bare").allocatable(cpu="8"))
     arena.add(app("a").on("e1"))
     assert agree(arena, app("p"), **constraint()).kube.node == "w1"
@@ -41,26 +41,26 @@ def test_a_zone_must_not_get_ahead(arena: Arena) -> None:
     assert f"1 {_SPREAD} (missing required label)" in told
 
 
-def test_too_few_domains_hold_all_back(arena: Arena) -> None:
+def test_too_few_domains_leave_all_pods_pending(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("w1", "west"), app("a").on("e1"), app("b").on("w1"))
     assert agree(arena, app("p"), **constraint(minDomains=2)).kube.node
     assert f"2 {_SPREAD}" in agree(arena, app("p"), **constraint(minDomains=3)).kube.message
 
 
-def test_tainted_zones_count_or_not(arena: Arena) -> None:
+def test_zones_of_tainted_nodes_count_according_to_the_policy(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("w1", "west").taint("t"), app("a").on("e1"))
     assert _SPREAD in agree(arena, app("p"), **constraint()).kube.message
     assert agree(arena, app("p"), **constraint(nodeTaintsPolicy="Honor")).kube.node == "e1"
 
 
-def test_zones_that_the_pod_rules_out_count_or_not(arena: Arena) -> None:
+def test_zones_that_the_affinity_excludes_count_according_to_the_policy(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("w1", "west"), app("a").on("e1"))
     wants = app("p").node_selector(**{ZONE: "east"})
     assert agree(arena, wants, **constraint()).kube.node == "e1"
     assert _SPREAD in agree(arena, wants, **constraint(nodeAffinityPolicy="Ignore")).kube.message
 
 
-def test_each_revision_is_spread_by_itself(arena: Arena) -> None:
+def test_each_revision_is_spread_separately(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("w1", "west"))
     arena.add(
         app("a", revision="1").on("e1"), app("b", revision="1").on("e1"), app("c", revision="2").on("w1")
@@ -70,7 +70,7 @@ def test_each_revision_is_spread_by_itself(arena: Arena) -> None:
     assert agree(arena, app("p", revision="2"), **by_revision).kube.node == "e1"
 
 
-def test_pods_on_their_way_out_do_not_count(arena: Arena) -> None:
+def test_pods_that_are_being_deleted_do_not_count(arena: Arena) -> None:
     leaving = app("leaving").on("e1")
     arena.become(zoned("e1", "east"), zoned("w1", "west"), leaving, app("b").on("w1"))
     arena.api.delete(leaving, grace=True)
@@ -78,7 +78,7 @@ def test_pods_on_their_way_out_do_not_count(arena: Arena) -> None:
     assert agree(arena, app("p"), **constraint()).kube.node == "e1"
 
 
-def test_wishes_to_be_spread_are_weighed(arena: Arena) -> None:
+def test_soft_spread_constraints_are_weighted(arena: Arena) -> None:
     arena.become(
         *(zoned(f"e{n}", "east") for n in range(3)), zoned("w0", "west"), zoned("w1", "west"), zoned("n", "n")
     )
@@ -90,7 +90,7 @@ def test_wishes_to_be_spread_are_weighed(arena: Arena) -> None:
     assert agree(arena, app("p").spread(ZONE, hard=False, app="web")).kube.node == "n"
 
 
-def test_pods_of_a_controller_are_spread_without_asking(arena: Arena) -> None:
+def test_pods_of_a_controller_are_spread_by_default(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("e2", "east"), zoned("w1", "west"), replica_set("web", app="web"))
     arena.add(app("a").on("e1"), service("web", app="web"))
     arena.settle()
@@ -102,7 +102,7 @@ def test_pods_of_a_controller_are_spread_without_asking(arena: Arena) -> None:
     assert agree(arena, app("p").owner("ReplicaSet", "web")).kube.node == "w1"
 
 
-def test_far_from_others_and_they_from_it(arena: Arena) -> None:
+def test_anti_affinity_is_checked_in_both_directions(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("e2", "east"), zoned("w1", "west"))
     arena.add(app("hermit").anti_affinity_to(ZONE, app="db").on("e1"))
     assert agree(arena, pod("p").labels(app="db")).kube.node == "w1"
@@ -115,7 +115,7 @@ def test_far_from_others_and_they_from_it(arena: Arena) -> None:
     assert "2 node(s) didn't match pod anti-affinity rules" in told
 
 
-def test_pods_of_other_namespaces(arena: Arena) -> None:
+def test_affinity_terms_select_pods_of_other_namespaces(arena: Arena) -> None:
     arena.become(
         zoned("e1", "east"), zoned("w1", "west"), pod("far", namespace="other").labels(app="web").on("e1")
     )
@@ -128,7 +128,7 @@ def test_pods_of_other_namespaces(arena: Arena) -> None:
     assert agree(arena, by_name).kube.node == "w1"
 
 
-def test_the_first_of_a_group_may_go_anywhere_with_the_label(arena: Arena) -> None:
+def test_the_first_pod_of_a_group_can_go_to_any_node_with_the_topology_label(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), node("bare").allocatable(cpu="8"))
     assert agree(arena, app("p").affinity_to(ZONE, app="web")).kube.node == "e1"
     assert (
@@ -137,7 +137,7 @@ def test_the_first_of_a_group_may_go_anywhere_with_the_label(arena: Arena) -> No
     )
 
 
-def test_wishes_of_pods_that_are_there_already(arena: Arena) -> None:
+def test_preferences_of_existing_pods_are_weighted(arena: Arena) -> None:
     arena.become(zoned("e1", "east"), zoned("w1", "west"), zoned("n1", "north"))
     arena.add(
         pod("likes").affinity_to(ZONE, preferred=40, app="web").on("e1"),

@@ -1,4 +1,4 @@
-"""Preemption: who has to leave, what is promised to whom, and what people read about it."""
+"""Preemption: the victims, nominated nodes, and the events and conditions."""
 
 import random
 from collections.abc import Callable
@@ -28,18 +28,18 @@ def lesser(name: str, on: str, cpu: str, priority: int, hour: int = 1) -> PodBui
 
 
 def _budgets(worse: str, better: str) -> list[ApiObject]:
-    """No budget is broken, even if more important pods have to go."""
+    """No budget is violated, even if pods of higher priority are evicted."""
     kept = lesser("kept", worse, "4", 1).labels(app="kept")
     return [kept, lesser("goes", better, "4", 50), pdb("kept", app="kept").allows(0)]
 
 
 def _highest(worse: str, better: str) -> list[ApiObject]:
-    """The most important of the victims is the least important, even if they are more."""
+    """The highest priority of the victims is the lowest, even if there are more victims."""
     return [lesser("one", worse, "4", 10), lesser("two", better, "2", 5), lesser("three", better, "2", 5)]
 
 
 def _sum(worse: str, better: str) -> list[ApiObject]:
-    """Together they are less important."""
+    """The sum of the priorities of the victims is the lowest."""
     return [
         *(lesser("a", worse, "2", 10), lesser("b", worse, "2", 5)),
         *(lesser("c", better, "2", 10), lesser("d", better, "2", 1)),
@@ -47,19 +47,19 @@ def _sum(worse: str, better: str) -> list[ApiObject]:
 
 
 def _fewest(worse: str, better: str) -> list[ApiObject]:
-    """One less has to go: the lowest of all priorities adds nothing to the sum."""
+    """There are fewer victims. The lowest possible priority adds nothing to the sum."""
     two = (lesser("a", worse, "2", 10), lesser("b", worse, "2", _LOWEST))
     return [*two, lesser("c", better, "4", 10)]
 
 
 def _latest(worse: str, better: str) -> list[ApiObject]:
-    """They have been there for a shorter time."""
+    """The victims started later."""
     return [lesser("old", worse, "4", 10, hour=1), lesser("young", better, "4", 10, hour=2)]
 
 
 @pytest.mark.parametrize("better", ["n1", "n2"])
 @pytest.mark.parametrize("case", [_budgets, _highest, _sum, _fewest, _latest])
-def test_the_node_where_eviction_hurts_least(
+def test_the_node_with_the_least_costly_eviction_is_chosen(
     arena: Arena, case: Callable[[str, str], list[ApiObject]], better: str
 ) -> None:
     worse = "n2" if better == "n1" else "n1"
@@ -74,15 +74,15 @@ def on(thing: ApiObject) -> str:
     return thing.spec.node_name if isinstance(thing, Pod) else ""
 
 
-def test_as_many_as_possible_stay(arena: Arena) -> None:
-    """The important ones are spared first."""
+def test_as_few_pods_as_possible_are_evicted(arena: Arena) -> None:
+    """Pods of higher priority are reprieved first."""
     crowd = [lesser(f"of-{n}", "n1", "1", priority) for n, priority in enumerate((1, 5, 10, 20))]
     theirs, ours = outcomes(arena, [sized("n1"), *crowd], pod("p").requests(cpu="2").priority(50))
     assert ours == theirs
     assert ours.victims == {"of-0", "of-1"}
 
 
-def test_a_budget_is_broken_where_nothing_else_helps(arena: Arena) -> None:
+def test_a_disruption_budget_is_violated_only_if_nothing_else_helps(arena: Arena) -> None:
     crowd = [lesser(f"of-{n}", "n1", "2", 1).labels(app="web") for n in range(2)]
     budget = pdb("web", app="web").allows(1)
     theirs, ours = outcomes(arena, [sized("n1"), *crowd, budget], _URGENT)
@@ -90,7 +90,7 @@ def test_a_budget_is_broken_where_nothing_else_helps(arena: Arena) -> None:
     assert ours.victims == {"of-0", "of-1"}
 
 
-def test_victims_have_their_own_time_to_end(arena: Arena) -> None:
+def test_victims_are_deleted_with_their_own_grace_period(arena: Arena) -> None:
     things = [sized("n1"), lesser("a", "n1", "4", 1)]
     theirs, ours = outcomes(arena, things, _URGENT)
     assert ours == theirs
@@ -100,12 +100,12 @@ def test_victims_have_their_own_time_to_end(arena: Arena) -> None:
     assert "nominatedNodeName" not in arena.api.get(_URGENT)["status"]
 
 
-def test_promised_room_is_kept_from_equals_only(arena: Arena) -> None:
+def test_nominated_room_is_reserved_against_equal_and_lower_priorities(arena: Arena) -> None:
     asked = {
-        "equal, beside the promise": pod("p").requests(cpu="1").priority(100),
+        "equal, next to the nominated room": pod("p").requests(cpu="1").priority(100),
         "equal, too large": pod("p").requests(cpu="2").priority(100).never_preempting(),
-        "lesser": pod("p").requests(cpu="2").priority(50).never_preempting(),
-        "greater": pod("p").requests(cpu="2").priority(200).never_preempting(),
+        "lower": pod("p").requests(cpu="2").priority(50).never_preempting(),
+        "higher": pod("p").requests(cpu="2").priority(200).never_preempting(),
     }
 
     def ask(side: Side) -> dict[str, tuple[str, str]]:
@@ -120,7 +120,7 @@ def test_promised_room_is_kept_from_equals_only(arena: Arena) -> None:
     assert ask("longshore") == ask("kube")
 
 
-def test_a_greater_pod_takes_the_promised_room(arena: Arena) -> None:
+def test_a_pod_of_higher_priority_takes_nominated_room(arena: Arena) -> None:
     first, second = (pod(name).requests(cpu="3").priority(n) for name, n in (("first", 100), ("second", 200)))
 
     def ask(side: Side) -> tuple[str, str, set[str], bool]:
@@ -129,14 +129,16 @@ def test_a_greater_pod_takes_the_promised_room(arena: Arena) -> None:
         outcome = preempted(arena, second, side)
         arena.api.delete(pod("victim"))
         arena.until_bound(second)
-        arena.until(lambda: "nominatedNodeName" not in arena.api.get(first)["status"], "the promise is off")
+        arena.until(
+            lambda: "nominatedNodeName" not in arena.api.get(first)["status"], "the nomination is cleared"
+        )
         return outcome.nominated, outcome.message, outcome.victims, "nodeName" in arena.api.get(first)["spec"]
 
     assert ask("longshore") == ask("kube")
 
 
-def test_any_crowd(arena: Arena, repetitions: Repetitions) -> None:
-    """Clusters by seed. Every pod started at another time, so that one way out is better than all others."""
+def test_preemption_agrees_on_random_crowded_clusters(arena: Arena, repetitions: Repetitions) -> None:
+    """Every pod started at another time, so that one choice of victims is better than all others."""
     evictions = 0
     for seed in range(repetitions(full=60, short=8)):
         chance = random.Random(seed)
@@ -155,14 +157,14 @@ def test_any_crowd(arena: Arena, repetitions: Repetitions) -> None:
         if theirs.message:
             assert ours == theirs, f"seed {seed}"
         else:
-            # Which of equally good nodes is taken is left to each.
+            # Each scheduler can choose any of the nodes that are equally good.
             assert (bool(ours.nominated), ours.message) == (True, ""), f"seed {seed}"
         evictions += len(ours.evictions)
     assert evictions
 
 
-def test_victims_end_and_the_preemptor_runs(managed: Arena) -> None:
-    """Pods run and end as on a real node, and the budget is counted by its controller."""
+def test_the_preemptor_runs_when_its_victims_have_ended(managed: Arena) -> None:
+    """Pods run and end as on a real node, and the controller counts the budget."""
     kept = pod("kept").requests(cpu="3").priority(1).labels(app="kept").on("n1")
     goes = pod("goes").requests(cpu="3").priority(10).on("n2")
     budget = {
@@ -174,7 +176,7 @@ def test_victims_end_and_the_preemptor_runs(managed: Arena) -> None:
 
     def ask(side: Side) -> tuple[str, list[str], list[str]]:
         managed.become(sized("n1"), sized("n2"), kept, goes)
-        # The controller may still be busy with the pods of the tests before.
+        # The controller can still be busy with pods of earlier tests.
         managed.until(
             lambda: managed.api.request("GET", f"{path}/kept")["status"].get("expectedPods"),
             "counted",

@@ -1,4 +1,4 @@
-"""The queue: who waits, who is woken by what, and who comes first."""
+"""The queue: which pods wait, which events wake them, and in which order they are tried."""
 
 import re
 import time
@@ -12,9 +12,9 @@ from tests.compare.sides import Counts, KubeScheduler, Longshore
 
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
-# An attempt fails within this; then the pod is where it stays until something happens.
+# An attempt fails within this time. Then the pod stays where it is until an event.
 _A_MOMENT = 0.3
-# After one failed attempt, by the clock that both read in whole seconds.
+# After one failed attempt. Both schedulers read the clock in whole seconds.
 _BACKOFF = 2.1
 
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -27,7 +27,7 @@ def sized(name: str, cpu: str = "4") -> NodeBuilder:
 
 
 def tried(arena: Arena, act: Callable[[], None]) -> tuple[Told, Told]:
-    """How often each tried pods, and what it says brought them to the queue."""
+    """Return how often each scheduler tried pods, and which events moved them to the queue."""
     schedulers: tuple[KubeScheduler | Longshore, ...] = (arena.kube, arena.longshore)
     before = [scheduler.metrics() for scheduler in schedulers]
     act()
@@ -39,7 +39,7 @@ def tried(arena: Arena, act: Callable[[], None]) -> tuple[Told, Told]:
 
 
 def told(side: str, counts: Counts) -> Told:
-    """Backoff is not told apart: a scheduler with nothing else to do does not let pods wait for it to end."""
+    """Backoff is not distinguished, because a scheduler with an empty queue does not wait for its end."""
     found: Counter[tuple[str, ...]] = Counter()
     for (name, labels), number in counts.items():
         said = dict(_LABEL.findall(labels))
@@ -52,7 +52,7 @@ def told(side: str, counts: Counts) -> Told:
 
 
 def for_both(built: PodBuilder) -> list[PodBuilder]:
-    """The same pod for each of the two schedulers."""
+    """Return the same pod for each of the two schedulers."""
 
     def of(side: Side) -> PodBuilder:
         named = replace(built, metadata=replace(built.metadata, name=f"{built.metadata.name}-{side}"))
@@ -79,8 +79,8 @@ def test_a_gated_pod_is_not_tried_until_its_gates_are_gone(arena: Arena) -> None
         assert [event["reason"] for event in arena.api.events(found["metadata"]["uid"])] == ["Scheduled"]
 
 
-def test_the_more_important_and_then_the_older_pods_come_first(arena: Arena) -> None:
-    """Four wait while nothing fits; then a node comes with room for some of them."""
+def test_pods_are_tried_by_priority_and_then_by_age(arena: Arena) -> None:
+    """Four pods wait while nothing fits. Then a node is added, with room for some of them."""
     waiting = [
         pod(name).requests(cpu="1").priority(p) for name, p in zip("abcd", (1, 10, 1, 10), strict=True)
     ]
@@ -102,7 +102,7 @@ def placed(arena: Arena, pods: list[PodBuilder]) -> set[str]:
     return {each.metadata.name for each in pods if "nodeName" in arena.api.get(each)["spec"]}
 
 
-# Two of them fit where one of the events makes room.
+# Two of them fit after one of the events.
 _WAITS_FOR_ROOM = pod("waits").requests(cpu="1")
 _THERE = pod("there").requests(cpu="3").on("n1")
 _SMALL = pod("small").requests(cpu="500m").on("n1")
@@ -173,7 +173,7 @@ def _relabel_themselves(arena: Arena) -> None:
 _PICKY = pod("waits").node_affinity("disk", "In", "ssd")
 _SOCIABLE = pod("waits").affinity_to("kubernetes.io/hostname", app="web")
 _HERMIT = pod("waits").anti_affinity_to("kubernetes.io/hostname", app="there")
-# Each side's own port: else the one that is bound first would keep the other away.
+# A different port for each scheduler, or the pod that is bound first would block the other.
 _PORT = pod("waits").labels(wants="port")
 _PORTS = {"kube": 80, "longshore": 81}
 
@@ -189,7 +189,9 @@ _HAPPENS: list[tuple[PodBuilder, Callable[[Arena], None]]] = [
 
 
 @pytest.mark.parametrize(("waits", "happens"), _HAPPENS)
-def test_what_wakes_a_pod(arena: Arena, waits: PodBuilder, happens: Callable[[Arena], None]) -> None:
+def test_a_pending_pod_is_tried_again_after_the_same_events(
+    arena: Arena, waits: PodBuilder, happens: Callable[[Arena], None]
+) -> None:
     arena.become(sized("n1"), _THERE.labels(app="there"), _SMALL.host_port(80).host_port(81))
     pods = for_both(waits)
     arena.add(*pods)

@@ -1,4 +1,4 @@
-"""What a pod asks for, counted to the last milli by both schedulers."""
+"""The requests of pods, which both schedulers count exactly."""
 
 import pytest
 from tests.compare.agreement import agree
@@ -11,13 +11,13 @@ def sized(name: str, cpu: str = "4", memory: str = "8Gi") -> NodeBuilder:
     return node(name).allocatable(cpu=cpu, memory=memory)
 
 
-def test_reasons_are_counted_and_sorted(arena: Arena) -> None:
+def test_reasons_of_a_pending_pod_are_counted_and_sorted(arena: Arena) -> None:
     arena.become(sized("n1"), sized("n2"), sized("n3", cpu="8", memory="1Gi"))
     message = agree(arena, pod("big").requests(cpu="5", memory="2Gi")).kube.message
     assert message.startswith("0/3 nodes are available: 1 Insufficient memory, 2 Insufficient cpu. ")
 
 
-def test_nobody_is_preempted_for_a_pod_that_no_empty_node_holds(arena: Arena) -> None:
+def test_no_pod_is_evicted_for_a_pod_that_is_larger_than_every_node(arena: Arena) -> None:
     arena.become(sized("n1"), pod("lesser").requests(cpu="3").on("n1"))
     message = agree(arena, pod("giant").requests(cpu="5").priority(100)).kube.message
     assert message.endswith(
@@ -42,7 +42,7 @@ _COUNTED = {
 
 
 @pytest.mark.parametrize("kind", _COUNTED)
-def test_a_pod_fits_exactly(arena: Arena, kind: str) -> None:
+def test_a_pod_fits_if_its_request_equals_what_is_free(arena: Arena, kind: str) -> None:
     asked, milli = _COUNTED[kind]
     arena.become(sized("n1", cpu=f"{milli + 1000}m"), pod("there").requests(cpu="1").on("n1"))
     assert agree(arena, asked).kube.node == "n1"
@@ -62,7 +62,7 @@ def test_overhead_of_a_runtime_class_counts(arena: Arena) -> None:
 
 
 def resized(arena: Arena, *, before: str, after: str, said: str = "") -> None:
-    """A pod on n1 that was granted what it asked for before, and asks for something else now."""
+    """Create a pod on n1 whose request changes after it was allocated."""
     there = pod("there").requests(cpu=before).on("n1").holding("main", {"cpu": before})
     if said:
         there = there.condition("PodResizePending", "True", reason=said)
@@ -72,19 +72,19 @@ def resized(arena: Arena, *, before: str, after: str, said: str = "") -> None:
     arena.settle()
 
 
-def test_what_is_not_taken_back_yet_counts(arena: Arena) -> None:
+def test_a_resize_to_less_counts_in_full_until_it_is_done(arena: Arena) -> None:
     resized(arena, before="3", after="1")
     assert agree(arena, pod("fits").requests(cpu="5")).kube.node == "n1"
     assert "Insufficient cpu" in agree(arena, pod("p").requests(cpu="5001m")).kube.message
 
 
-def test_a_growth_that_can_never_be_does_not_count(arena: Arena) -> None:
+def test_an_infeasible_resize_to_more_does_not_count(arena: Arena) -> None:
     resized(arena, before="3", after="5", said="Infeasible")
     assert agree(arena, pod("fits").requests(cpu="5")).kube.node == "n1"
     assert "Insufficient cpu" in agree(arena, pod("p").requests(cpu="5001m")).kube.message
 
 
-def test_a_growth_that_is_put_off_counts(arena: Arena) -> None:
+def test_a_deferred_resize_to_more_counts(arena: Arena) -> None:
     resized(arena, before="3", after="5", said="Deferred")
     assert agree(arena, pod("fits").requests(cpu="3")).kube.node == "n1"
     assert "Insufficient cpu" in agree(arena, pod("p").requests(cpu="3001m")).kube.message

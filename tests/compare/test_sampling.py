@@ -1,4 +1,4 @@
-"""Large clusters of which only a part is examined: the same part, and the very same node out of it."""
+"""Large clusters of which only a part is examined. Both schedulers examine the same part."""
 
 import random
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from longshore.testing import NodeBuilder, node, pod
 
 _NODES = 500
 _PROFILES = {"some": {"percentageOfNodesToScore": 30}, "fewer": {"percentageOfNodesToScore": 5}}
-# 30 %, and never less than 100.
+# 30 %, but at least 100.
 _EXAMINED = {"some": 150, "fewer": 100}
 
 
 @pytest.fixture
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """Schedulers without a past: where they go on examining depends on all that they did before."""
+    """New schedulers. The first node that they examine depends on everything that they did before."""
     with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
         arena = Arena(plane, tmp_path_factory.mktemp("fresh"), _PROFILES, tie_break="heap")
         yield arena
@@ -31,7 +31,7 @@ def sized(chance: random.Random, number: int) -> NodeBuilder:
     return built.labels(**{ZONE: chance.choice(("east", "east", "west", "north"))})
 
 
-def test_nodes_are_examined_in_turn(fresh: Arena) -> None:
+def test_the_examination_of_nodes_continues_where_it_ended(fresh: Arena) -> None:
     for side in ("kube", "longshore"):
         assert fresh.ask(side, pod("early")).message == "no nodes available to schedule pods"
     chance = random.Random(500)

@@ -1,4 +1,4 @@
-"""Volumes, with the real controllers binding them."""
+"""Volumes, which the real controllers bind."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ def bound(arena: Arena, claim: PersistentVolumeClaim) -> bool:
 
 
 def outcomes(arena: Arena, things: list[ApiObject], ask: Callable[[Side], object]) -> tuple[object, object]:
-    """What each makes of the same cluster, made anew for it."""
+    """Return the result of each scheduler, on the same cluster, which is created again for the second."""
     found = []
     for side in SIDES:
         arena.become(*things)
@@ -47,7 +47,7 @@ def outcomes(arena: Arena, things: list[ApiObject], ask: Callable[[Side], object
     return found[0], found[1]
 
 
-def test_a_claim_that_waits_gets_the_volume_where_the_pod_can_be(managed: Arena) -> None:
+def test_a_claim_that_waits_gets_a_volume_that_the_pod_can_reach(managed: Arena) -> None:
     claim = pvc("data", storage_class="local")
     far = pv("far", storage_class="local").reachable_from(_HOSTNAME, "n9")
     near = pv("near", storage_class="local", storage="2Gi").reachable_from(_HOSTNAME, "n1")
@@ -76,8 +76,8 @@ def test_the_smallest_volume_that_is_large_enough_is_taken(managed: Arena) -> No
     assert ours == theirs == ("n1", "of-3gi")
 
 
-def test_the_node_is_selected_before_a_volume_is_made_there(managed: Arena) -> None:
-    """The pod waits for the provisioner, and says meanwhile where it will be."""
+def test_the_node_is_selected_before_a_volume_is_provisioned(managed: Arena) -> None:
+    """The pod waits for the provisioner, and its status names the node."""
     claim = pvc("data", storage_class="made")
     asked = pod("p").claim("data").node_selector(**{ZONE: "west"})
     things = [*nodes(), _MADE, claim]
@@ -88,7 +88,7 @@ def test_the_node_is_selected_before_a_volume_is_made_there(managed: Arena) -> N
 def provisioned(
     arena: Arena, side: Side, asked: PodBuilder, claim: PersistentVolumeClaim
 ) -> tuple[str, str, str]:
-    """The node selected for the claim, the one that the pod tells meanwhile, and the one that it gets."""
+    """Return the node selected for the claim, the nominated node of the pod, and its node at the end."""
     arena.add(asked.scheduler(f"{side}-default"))
     selected = arena.until(lambda: selected_node(arena.api.get(claim)), "a node is selected")
     nominated = arena.until(
@@ -109,7 +109,7 @@ def selected_node(claim: Document) -> str:
     return found
 
 
-def test_no_volume_for_a_claim_that_waits(managed: Arena) -> None:
+def test_a_claim_that_waits_and_has_no_volume_leaves_the_pod_pending(managed: Arena) -> None:
     small = pv("small", storage_class="local").reachable_from(_HOSTNAME, "n1")
     managed.become(*nodes(), _LOCAL, small, pvc("data", storage_class="local", storage="5Gi"))
     told = agree(managed, pod("p").claim("data")).kube.message
@@ -117,7 +117,7 @@ def test_no_volume_for_a_claim_that_waits(managed: Arena) -> None:
     assert told.startswith(f"0/3 nodes are available: {reason}.")
 
 
-def test_a_volume_may_be_made_in_some_places_only(managed: Arena) -> None:
+def test_a_volume_is_provisioned_only_in_allowed_topologies(managed: Arena) -> None:
     in_west = _MADE.allowed(ZONE, "west")
     managed.become(*nodes(), in_west, pvc("data", storage_class="made"))
     asked = pod("p").claim("data").node_selector(**{ZONE: "east"})
@@ -135,7 +135,7 @@ _POOLS: list[ApiObject] = [
 ]
 
 
-def test_a_volume_is_made_where_there_is_free_storage_for_it(managed: Arena) -> None:
+def test_a_volume_is_provisioned_where_storage_capacity_is_free(managed: Arena) -> None:
     claim = pvc("data", storage_class="pooled", storage="5Gi")
     asked = pod("p").claim("data")
     things = [*nodes(), *_POOLS, claim]
@@ -143,7 +143,7 @@ def test_a_volume_is_made_where_there_is_free_storage_for_it(managed: Arena) -> 
     assert ours == theirs == ("n1", "n1", "n1")
 
 
-def test_no_free_storage(managed: Arena) -> None:
+def test_without_free_storage_capacity_the_pod_stays_pending(managed: Arena) -> None:
     managed.become(*nodes(), *_POOLS, pvc("data", storage_class="pooled", storage="20Gi"))
     told = agree(managed, pod("p").claim("data")).kube.message
     reason = "3 node(s) did not have enough free storage"
@@ -153,7 +153,7 @@ def test_no_free_storage(managed: Arena) -> None:
 
 
 def _disk(*, read_only: bool) -> dict[str, Volume]:
-    """The same disk each time, as people name it in pods themselves."""
+    """Return the same disk as a volume of a pod, for each kind of disk."""
     return {
         "GCE": Volume(name="disk", gce_persistent_disk=GCEPersistentDiskVolumeSource("disk", read_only)),
         "AWS": Volume(name="disk", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("disk")),
@@ -166,17 +166,17 @@ _WRITTEN, _READ = _disk(read_only=False), _disk(read_only=True)
 
 
 @pytest.mark.parametrize("kind", _WRITTEN)
-def test_a_disk_that_another_pod_has_on_the_node(managed: Arena, kind: str) -> None:
+def test_a_disk_that_another_pod_on_the_node_uses_is_refused(managed: Arena, kind: str) -> None:
     written, read = _WRITTEN[kind], _READ[kind]
     writer, reader = pod("writer").volume(written).on("n0"), pod("reader").volume(read).on("n1")
     managed.become(*nodes(2), writer, reader)
     told = agree(managed, pod("p").volume(written)).kube.message
     assert told.startswith("0/2 nodes are available: 2 node(s) had no available disk.")
-    # Two may read it, but not if it is Amazon's.
+    # Two pods can read it, except for a disk of AWS.
     assert agree(managed, pod("p").volume(read)).kube.node == ("" if kind == "AWS" else "n1")
 
 
-def test_a_claim_that_should_have_been_bound_at_once(managed: Arena) -> None:
+def test_an_unbound_claim_with_immediate_binding_leaves_the_pod_pending(managed: Arena) -> None:
     managed.become(*nodes(), storage_class("slow", provisioner="example.com/disks"))
     managed.add(pvc("data", storage_class="slow"))
     managed.settle()
@@ -185,13 +185,13 @@ def test_a_claim_that_should_have_been_bound_at_once(managed: Arena) -> None:
     assert told.startswith(f"0/3 nodes are available: {reason}.")
 
 
-def test_a_claim_that_is_not_there(managed: Arena) -> None:
+def test_a_missing_claim_leaves_the_pod_pending(managed: Arena) -> None:
     managed.become(*nodes())
     told = agree(managed, pod("p").claim("missing")).kube.message
     assert told.startswith('0/3 nodes are available: persistentvolumeclaim "missing" not found.')
 
 
-def test_a_claim_on_its_way_out(managed: Arena) -> None:
+def test_a_claim_that_is_being_deleted_leaves_the_pod_pending(managed: Arena) -> None:
     claim, volume = pvc("data", storage_class=""), pv("disk")
     managed.become(*nodes(), volume, claim, pod("user").claim("data").on("n0"))
     managed.until(lambda: bound(managed, claim), "the claim is bound")
@@ -201,7 +201,7 @@ def test_a_claim_on_its_way_out(managed: Arena) -> None:
     assert told.startswith('0/3 nodes are available: persistentvolumeclaim "data" is being deleted.')
 
 
-def test_a_class_that_is_not_there(managed: Arena) -> None:
+def test_a_claim_of_a_missing_storage_class_gets_the_same_answer(managed: Arena) -> None:
     managed.become(*nodes(), pvc("data", storage_class="missing"))
     agree(managed, pod("p").claim("data"))
 
@@ -226,7 +226,7 @@ def test_a_volume_keeps_the_pod_on_the_nodes_that_reach_it(managed: Arena) -> No
     assert "1 node(s) didn't match PersistentVolume's node affinity" in told
 
 
-def test_a_claim_for_one_pod_only(managed: Arena) -> None:
+def test_a_read_write_once_pod_claim_is_used_by_one_pod_only(managed: Arena) -> None:
     alone = ("ReadWriteOncePod",)
     claim = pvc("data", storage_class="", access_modes=alone)
     disk = pv("disk", access_modes=alone).csi("driver.example.com")
@@ -241,7 +241,7 @@ def test_a_claim_for_one_pod_only(managed: Arena) -> None:
     assert reason in told
 
 
-def test_a_node_attaches_so_many_volumes_and_no_more(managed: Arena) -> None:
+def test_a_node_attaches_no_more_volumes_than_its_limit(managed: Arena) -> None:
     driver = "driver.example.com"
     claims = [pvc(f"data-{n}", storage_class="") for n in range(3)]
     disks = [pv(f"disk-{n}").csi(driver) for n in range(3)]
@@ -251,7 +251,7 @@ def test_a_node_attaches_so_many_volumes_and_no_more(managed: Arena) -> None:
     managed.until(lambda: all(bound(managed, claim) for claim in claims), "the claims are bound")
     managed.settle()
     assert agree(managed, pod("p").claim("data-1").claim("data-2")).kube.node == "n1"
-    # It is attached there already.
+    # The volume is attached to the node already.
     assert agree(managed, pod("p").claim("data-0").node_selector(**{_HOSTNAME: "n0"})).kube.node == "n0"
     told = agree(managed, pod("p").claim("data-1").node_selector(**{_HOSTNAME: "n0"})).kube.message
     assert "1 node(s) exceed max volume count" in told

@@ -1,4 +1,4 @@
-"""An engine that is told a cluster as it is, to be asked what every plugin says."""
+"""An engine with a copy of the cluster, which explains the answer of every plugin."""
 
 from typing import Any
 
@@ -22,6 +22,6 @@ class Twin:
                 self._engine.receive(Change(None, thing), now=0.0)
 
     def explain(self, document: Document) -> Explanation:
-        """What it makes of a pending pod, as the API server tells it."""
+        """Return the explanation for a pending pod as the API server has it."""
         pod = msgspec.convert(document, Pod)
         return explain(self._engine.chooser(pod.spec.scheduler_name), PodInfo.of(pod))

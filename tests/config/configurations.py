@@ -1,4 +1,4 @@
-"""Short ways to a configuration in a test: the text without its head in, the result or the problems out."""
+"""Helpers that read a configuration from its text without the head, and return the result or the problems."""
 
 from textwrap import dedent
 
@@ -26,7 +26,7 @@ def configuration(body: str) -> Configuration:
 
 
 def profile(body: str) -> ProfileConfiguration:
-    """The only profile, from the text of its fields."""
+    """Return the only profile, given the text of its fields."""
     (only,) = configuration(_as_profile(body)).profiles
     return only
 

@@ -1,4 +1,4 @@
-"""Whatever a file holds, it is read or refused in plain lines."""
+"""Any file is either read or refused in plain lines."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from longshore.config import KUBE_SCHEDULER_PLUGINS, InvalidConfiguration, parse
 from longshore.framework.extension_points import POINTS
 
-# Names that lead deep into the readers, where arbitrary ones would be refused at the door.
+# Names that the readers know. Arbitrary ones would be refused early.
 KEYS = [
     "profiles",
     "plugins",
@@ -118,7 +118,7 @@ configurations = st.fixed_dictionaries(
 
 
 def read(text: str) -> None:
-    """Valid, or refused in lines of which each is one."""
+    """Read the text. It must be valid, or each problem must be one line."""
     try:
         result = parse(text, source="file.yaml")
     except InvalidConfiguration as error:
@@ -133,16 +133,16 @@ def read(text: str) -> None:
 
 
 @given(values)
-def test_arbitrary_documents(document: object) -> None:
+def test_any_json_document_is_read_or_refused_in_plain_lines(document: object) -> None:
     read(json.dumps(document))
 
 
 @given(configurations)
-def test_arbitrary_configurations(document: Mapping[str, object]) -> None:
+def test_any_configuration_is_read_or_refused_in_plain_lines(document: Mapping[str, object]) -> None:
     read(json.dumps(document))
     read(yaml.safe_dump(document, allow_unicode=True))
 
 
 @given(st.text())
-def test_arbitrary_texts(text: str) -> None:
+def test_any_text_is_read_or_refused_in_plain_lines(text: str) -> None:
     read(text)

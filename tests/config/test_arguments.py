@@ -51,11 +51,11 @@ def test_every_plugin_with_arguments_has_its_defaults() -> None:
 
 
 @pytest.mark.parametrize("args", ["{}", "null", "{apiVersion: kubescheduler.config.k8s.io/v1}"])
-def test_arguments_that_say_nothing_are_the_defaults(args: str) -> None:
+def test_empty_arguments_are_the_defaults(args: str) -> None:
     assert read("NodeResourcesFit", args, NodeResourcesFitArgs) == NodeResourcesFitArgs()
 
 
-def test_bin_packing() -> None:
+def test_most_allocated_with_weights_of_resources_is_read() -> None:
     fit = read(
         "NodeResourcesFit",
         """{scoringStrategy: {
@@ -66,7 +66,7 @@ def test_bin_packing() -> None:
     assert fit.scoring_strategy == ScoringStrategy("MostAllocated", resources)
 
 
-def test_a_shape_of_ones_own() -> None:
+def test_a_custom_shape_of_requested_to_capacity_ratio_is_read() -> None:
     fit = read(
         "NodeResourcesFit",
         """{
@@ -83,7 +83,7 @@ def test_a_shape_of_ones_own() -> None:
     assert fit.scoring_strategy.shape == (ShapePoint(0, 0), ShapePoint(100, 10))
 
 
-def test_weight_0_of_a_resource_is_1() -> None:
+def test_weight_0_of_a_resource_means_1() -> None:
     fit = read(
         "NodeResourcesFit",
         "{scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 0}]}}",
@@ -166,7 +166,7 @@ def test_numbers_and_flags_of_the_other_plugins() -> None:
     ) == NodeResourcesBalancedAllocationArgs((ResourceSpec("cpu", 1),))
 
 
-def test_arguments_of_somebodys_own_plugin_stay_as_they_are() -> None:
+def test_arguments_of_a_custom_plugin_are_passed_on_unchanged() -> None:
     assert profile("pluginConfig: [{name: Ours, args: {speed: [1, {a: b}]}}]").args["Ours"] == {
         "speed": [1, {"a": "b"}]
     }

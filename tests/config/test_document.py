@@ -1,4 +1,4 @@
-"""What is wrong with the file as YAML, before anything in it is looked at."""
+"""Problems of the file as YAML, before its content is checked."""
 
 import pytest
 from tests.config.configurations import HEAD, configuration, loaded, problems
@@ -14,41 +14,41 @@ def refused(text: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "---\n---\n"])
-def test_an_empty_file(text: str) -> None:
+def test_an_empty_file_is_refused(text: str) -> None:
     assert refused(text) == ("the file is empty; it needs apiVersion, kind and what is to be configured",)
 
 
-def test_a_syntax_error_tells_line_and_column() -> None:
+def test_a_syntax_error_is_reported_with_line_and_column() -> None:
     assert refused("a: 1\nb: [1, 2\nc: 3\n") == (
         "line 3, column 2: not YAML: expected ',' or ']', but got ':'",
     )
 
 
-def test_a_tab_as_indentation() -> None:
+def test_a_tab_as_indentation_is_refused() -> None:
     (problem,) = refused("profiles:\n\t- schedulerName: a\n")
     assert problem.startswith("line 2, column 1: not YAML: ")
 
 
-def test_a_character_that_is_no_text() -> None:
+def test_a_control_character_is_refused() -> None:
     assert refused("a: b\nc: \x00\n") == (
         "line 2, column 4: not YAML: a character that may not be in a text file",
     )
 
 
-def test_an_escape_that_stands_for_no_character() -> None:
+def test_an_escape_without_a_character_is_refused() -> None:
     assert refused('a: "\\UFFFFFFFF"')[0].startswith("not YAML: ")
 
 
-def test_a_second_document() -> None:
+def test_a_second_document_is_refused() -> None:
     assert refused(HEAD + "---\na: 1\n") == ("line 4, column 1: a second document; keep one in the file",)
 
 
-def test_separators_around_the_only_document_do_no_harm() -> None:
+def test_separators_around_the_only_document_are_ignored() -> None:
     assert configuration("---\n").parallelism == 16
     assert parse(f"---\n{HEAD}", source="file.yaml").warnings == ()
 
 
-def test_a_key_given_twice_is_told_with_both_lines() -> None:
+def test_a_duplicate_key_is_reported_with_both_lines() -> None:
     assert problems(
         "parallelism: 4\nprofiles:\n- schedulerName: a\n  schedulerName: b\nparallelism: 5\n"
     ) == (
@@ -60,35 +60,35 @@ def test_a_key_given_twice_is_told_with_both_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "what"), [("- a", "a list"), ("5", "the number 5"), ("hello", 'the text "hello"')]
 )
-def test_a_document_that_is_no_mapping(text: str, what: str) -> None:
+def test_a_document_that_is_not_a_mapping_is_refused(text: str, what: str) -> None:
     assert refused(text) == (f"must be a KubeSchedulerConfiguration, found {what}",)
 
 
 @pytest.mark.parametrize("text", ["a: &x [*x]", "a: &x {b: *x}"])
-def test_a_value_that_holds_itself(text: str) -> None:
+def test_a_value_that_contains_itself_is_refused(text: str) -> None:
     (problem,) = refused(text)
     assert problem.endswith("refers to itself")
 
 
-def test_nesting_without_end() -> None:
+def test_very_deep_nesting_is_refused() -> None:
     assert refused("[" * 5000) == ("not a configuration: nested too deeply",)
 
 
 @pytest.mark.parametrize("text", ["a: !ours 3", "a: !!set {b, c}", "a: !ours [1]", "a: !!binary aGk="])
-def test_tags_have_no_meaning(text: str) -> None:
+def test_a_tag_is_refused(text: str) -> None:
     (problem,) = refused(text)
     assert "has no meaning here" in problem
 
 
-def test_a_key_that_is_no_text() -> None:
+def test_a_key_that_is_not_a_string_is_refused() -> None:
     assert refused("? [a, b]\n: c\n") == ("line 1, column 3: a key must be a text",)
 
 
-def test_a_tag_that_its_value_contradicts() -> None:
+def test_a_tag_that_contradicts_its_value_is_refused() -> None:
     assert refused("a: !!int three") == ('line 1, column 4: "three" is not a number',)
 
 
-def test_anchors_and_merges_count_as_written_out() -> None:
+def test_anchors_and_merges_are_expanded() -> None:
     profiles = configuration(
         """
         profiles:
@@ -107,11 +107,11 @@ def test_anchors_and_merges_count_as_written_out() -> None:
     ]
 
 
-def test_a_merge_of_something_else() -> None:
+def test_a_merge_of_something_other_than_a_mapping_is_refused() -> None:
     assert refused("<<: 5") == ("line 1, column 5: << needs a mapping, or a list of mappings",)
 
 
-def test_json_is_read_too() -> None:
+def test_json_is_read_as_well() -> None:
     text = '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}'
     assert parse(text, source="file.json") == loaded("")
 
@@ -129,11 +129,11 @@ def test_json_is_read_too() -> None:
         ("1e2", 100),
     ],
 )
-def test_whole_numbers_as_yaml_writes_them(written: str, number: int) -> None:
+def test_integers_are_read_in_all_notations_of_yaml(written: str, number: int) -> None:
     assert configuration(f"parallelism: {written}").parallelism == number
 
 
 @pytest.mark.parametrize("written", ["1:30", "2020-01-01", "1.5", ".inf", "1e999", "'4'", "=", "yes"])
-def test_what_is_no_whole_number(written: str) -> None:
+def test_a_value_that_is_not_an_integer_is_refused(written: str) -> None:
     (problem,) = problems(f"parallelism: {written}")
     assert problem.startswith("parallelism: must be a whole number of at least 1, found ")

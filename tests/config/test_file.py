@@ -1,4 +1,4 @@
-"""The configuration as a whole: what kind of file it is, what concerns all profiles, and what is ours."""
+"""The configuration file as a whole: its version and kind, the fields for all profiles, and our own keys."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def refused(text: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta3"])
-def test_a_file_of_an_older_version_is_read_as_the_present_one_and_its_author_is_told(version: str) -> None:
+def test_a_file_of_an_older_version_is_read_as_v1_with_a_warning(version: str) -> None:
     loaded = parse(
         HEAD.replace("/v1", f"/{version}") + "profiles: [{schedulerName: one}]\n", source="file.yaml"
     )
@@ -36,12 +36,12 @@ def test_a_file_of_an_older_version_is_read_as_the_present_one_and_its_author_is
     assert f"apiVersion: kubescheduler.config.k8s.io/{version} is read as " in loaded.warnings[0]
 
 
-def test_a_file_of_an_older_version_that_says_what_the_present_one_does_not_have() -> None:
+def test_a_field_of_an_older_version_that_v1_removed_is_refused() -> None:
     (problem,) = refused(HEAD.replace("/v1", "/v1beta2") + "healthzBindAddress: ''\n")
     assert problem == "healthzBindAddress: was removed from the file in v1; remove it"
 
 
-def test_a_file_of_a_version_that_nobody_knows_any_more() -> None:
+def test_a_file_of_an_unsupported_version_is_refused() -> None:
     (problem,) = refused(HEAD.replace("/v1", "/v1beta1"))
     assert problem.startswith(
         "apiVersion: must be kubescheduler.config.k8s.io/v1, "
@@ -49,21 +49,21 @@ def test_a_file_of_a_version_that_nobody_knows_any_more() -> None:
     )
 
 
-def test_a_file_of_another_kind() -> None:
+def test_a_file_of_another_kind_is_refused() -> None:
     assert refused("apiVersion: v1\nkind: Pod\nspec: {}\n") == (
         'apiVersion: must be kubescheduler.config.k8s.io/v1, found the text "v1"',
         'kind: must be KubeSchedulerConfiguration, found the text "Pod"',
     )
 
 
-def test_a_file_that_does_not_say_what_it_is() -> None:
+def test_a_file_without_version_and_kind_is_refused() -> None:
     assert refused("profiles: []\n") == (
         "apiVersion: must be kubescheduler.config.k8s.io/v1, found nothing",
         "kind: must be KubeSchedulerConfiguration, found nothing",
     )
 
 
-def test_a_file_that_says_nothing_more_has_kube_schedulers_defaults() -> None:
+def test_a_file_with_only_version_and_kind_has_the_defaults_of_kube_scheduler() -> None:
     result = configuration("")
     assert result == Configuration(profiles=result.profiles)
     assert result.leader_election == LeaderElection(
@@ -97,7 +97,7 @@ def test_without_a_file_the_lease_has_the_name_of_the_scheduler() -> None:
     assert result.profiles[0].points == configuration("").profiles[0].points
 
 
-def test_everything_outside_of_the_profiles() -> None:
+def test_all_fields_outside_the_profiles_are_read() -> None:
     result = configuration(
         """
         parallelism: 4
@@ -137,13 +137,13 @@ def test_everything_outside_of_the_profiles() -> None:
     )
 
 
-def test_null_counts_as_left_out() -> None:
+def test_null_means_that_a_field_is_not_set() -> None:
     assert configuration("parallelism:\nprofiles:\nleaderElection: {leaderElect: null}\n") == configuration(
         ""
     )
 
 
-def test_a_percentage_of_the_profile_goes_before_that_of_the_file() -> None:
+def test_the_percentage_of_a_profile_overrides_that_of_the_file() -> None:
     profiles = configuration(
         "percentageOfNodesToScore: 30\n"
         "profiles: [{schedulerName: a, percentageOfNodesToScore: 0}, {schedulerName: b}]\n"
@@ -232,11 +232,11 @@ def test_a_percentage_of_the_profile_goes_before_that_of_the_file() -> None:
         ("longshore: {tiebreak: first}", 'longshore.tiebreak: unknown field; did you mean "tieBreak"?'),
     ],
 )
-def test_what_is_refused(text: str, problem: str) -> None:
+def test_invalid_fields_are_refused_with_their_path(text: str, problem: str) -> None:
     assert problems(text) == (problem,)
 
 
-def test_durations_of_a_scheduler_without_leader_election_may_be_anything() -> None:
+def test_durations_are_not_compared_without_leader_election() -> None:
     off = "leaderElection: {leaderElect: false, leaseDuration: 1s, retryPeriod: -2s, resourceLock: endpoints}"
     assert not configuration(off).leader_election.leader_elect
 
@@ -253,7 +253,7 @@ def test_durations_of_a_scheduler_without_leader_election_may_be_anything() -> N
         ("0s", 15),
     ],
 )
-def test_durations_as_go_writes_them(written: str, seconds: float) -> None:
+def test_durations_are_read_in_the_notation_of_go(written: str, seconds: float) -> None:
     election = configuration(
         f"leaderElection: {{leaseDuration: '{written}', renewDeadline: 1ns, resourceName: x}}"
     ).leader_election
@@ -261,12 +261,12 @@ def test_durations_as_go_writes_them(written: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("written", ["15", "s", "1d", "1 s", "1s2", "", "٣s", "9999999h", "9" * 5000 + "s"])
-def test_what_is_no_duration(written: str) -> None:
+def test_an_invalid_duration_is_refused(written: str) -> None:
     (problem,) = problems(f"leaderElection: {{leaseDuration: '{written}'}}")
     assert problem.startswith("leaderElection.leaseDuration: must be a duration such as 15s or 1m30s, found ")
 
 
-def test_a_lease_that_kube_scheduler_holds_is_worth_a_warning() -> None:
+def test_the_lease_of_kube_scheduler_gives_a_warning() -> None:
     beside = "profiles: [{schedulerName: mine}]\n"
     assert loaded(beside).warnings == (
         "leaderElection.resourceName: the lease is kube-scheduler's own; name another one to run beside it",
@@ -275,7 +275,7 @@ def test_a_lease_that_kube_scheduler_holds_is_worth_a_warning() -> None:
     assert loaded(f"{beside}leaderElection: {{leaderElect: false}}").warnings == ()
 
 
-def test_settings_of_our_own() -> None:
+def test_settings_under_the_key_longshore_are_read() -> None:
     settings = (
         "{tieBreak: heap, seed: 7, pluginTimeout: 250ms, plugins: ['my.module:Plugin', ./plugins/x.py]}"
     )
@@ -285,7 +285,7 @@ def test_settings_of_our_own() -> None:
     assert configuration("").longshore == LongshoreSettings("random", 0, 1.0, ())
 
 
-def test_all_problems_are_found_at_once_and_told_in_one_line() -> None:
+def test_all_problems_are_reported_together_in_one_line() -> None:
     with pytest.raises(InvalidConfiguration) as caught:
         loaded("parallelism: 0\nprofiles: [{schedulerName: 5, plugins: [], pluginConfig: {}}]\nother: 1\n")
     error = caught.value
@@ -302,7 +302,7 @@ def test_all_problems_are_found_at_once_and_told_in_one_line() -> None:
     )
 
 
-def test_a_single_problem_is_the_whole_line() -> None:
+def test_a_single_problem_is_reported_as_the_whole_line() -> None:
     with pytest.raises(UserError, match=r"^file\.yaml: parallelism: must be [^\n]*, found the number 0$"):
         loaded("parallelism: 0")
 
@@ -316,21 +316,21 @@ def test_a_file_is_read_from_its_path(tmp_path: Path) -> None:
         load(file, known={})
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"^cannot read the configuration .*/none: No such file or directory$"
     ):
         load(tmp_path / "none", known={})
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+def test_a_binary_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_bytes(b"a: \xff\n")
     with pytest.raises(InvalidConfiguration, match="byte 3 is not UTF-8"):
         load(file, known={})
 
 
-def test_where_plugins_come_from_is_known_before_the_plugins_are(tmp_path: Path) -> None:
+def test_sources_of_plugins_are_read_before_the_plugins_are_known(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(f"{HEAD}longshore: {{plugins: [mine.py]}}\nprofiles: [{{schedulerName: 5}}]\n")
     assert plugin_sources(file) == ("mine.py",)
@@ -339,7 +339,7 @@ def test_where_plugins_come_from_is_known_before_the_plugins_are(tmp_path: Path)
         plugin_sources(file)
 
 
-def test_a_plugin_of_ones_own_may_take_the_place_of_one_that_is_not_there() -> None:
+def test_a_custom_plugin_can_have_the_name_of_a_default_plugin_that_is_missing_here() -> None:
     text = f"{HEAD}profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: GangScheduling}}]}}}}}}]\n"
     result = parse(text, source="file.yaml", known={"GangScheduling": {"permit"}, "NodeName": {"score"}})
     points = result.configuration.profiles[0].points

@@ -1,4 +1,4 @@
-"""Where measurements come from, in the configuration and in a file of its own."""
+"""The settings of measurements, in the configuration and in a separate file."""
 
 from pathlib import Path
 
@@ -47,22 +47,22 @@ SETTINGS = MeasurementSettings(
 )
 
 
-def test_measurements_with_everything() -> None:
+def test_all_keys_of_measurements_are_read() -> None:
     body = "longshore:\n  measurements:\n" + "".join(f"    {line}\n" for line in EVERYTHING.splitlines())
     assert configuration(body).longshore.measurements == SETTINGS
 
 
-def test_a_file_of_its_own_holds_the_same_keys(tmp_path: Path) -> None:
+def test_a_measurements_file_has_the_same_keys(tmp_path: Path) -> None:
     file = tmp_path / "measurements.yaml"
     file.write_text(EVERYTHING)
     assert load_measurements(file) == SETTINGS
 
 
-def test_nothing_said_means_no_measurements() -> None:
+def test_a_configuration_without_measurements_has_none() -> None:
     assert configuration("").longshore.measurements is None
 
 
-def test_nothing_but_the_key_means_annotations() -> None:
+def test_an_empty_key_measurements_means_annotations() -> None:
     assert configuration("longshore: {measurements: {}}").longshore.measurements == MeasurementSettings()
 
 
@@ -134,12 +134,12 @@ def test_nothing_but_the_key_means_annotations() -> None:
         ),
     ],
 )
-def test_mistakes_are_told_with_their_path(settings: str, problem: str) -> None:
+def test_mistakes_are_reported_with_their_path(settings: str, problem: str) -> None:
     settings = settings.replace("PROMETHEUS", "provider: prometheus, address: http://x")
     assert problems(f"longshore: {{measurements: {{{settings}}}}}") == (f"longshore.measurements.{problem}",)
 
 
-def test_all_mistakes_of_a_file_of_its_own_are_one_line(tmp_path: Path) -> None:
+def test_all_mistakes_in_a_measurements_file_are_reported_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text("provider: prometheus\ninterval: 0s\n")
     with pytest.raises(InvalidConfiguration) as failure:
@@ -158,7 +158,7 @@ def test_all_mistakes_of_a_file_of_its_own_are_one_line(tmp_path: Path) -> None:
         ("a: [", "line 1, column 5: not YAML: "),
     ],
 )
-def test_a_file_that_holds_something_else(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_measurements_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(text)
     with pytest.raises(InvalidConfiguration) as failure:
@@ -166,7 +166,7 @@ def test_a_file_that_holds_something_else(tmp_path: Path, text: str, message: st
     assert str(failure.value).startswith(f"{file}: {message}")
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_a_missing_file_is_reported() -> None:
     with pytest.raises(
         UserError, match=r"^cannot read the configuration /no/such: No such file or directory$"
     ):
@@ -176,7 +176,7 @@ def test_a_file_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("said", "settle"), [("", 900.0), (", window: 5m", 300.0), (", window: 5m, settle: 30s", 30.0)]
 )
-def test_new_pods_take_as_long_to_show_as_means_are_over(tmp_path: Path, said: str, settle: float) -> None:
+def test_settle_is_as_long_as_the_window_unless_it_is_set(tmp_path: Path, said: str, settle: float) -> None:
     file = tmp_path / "measurements.yaml"
     file.write_text(f"{{provider: metrics-server{said}}}")
     assert load_measurements(file).settle == settle

@@ -1,4 +1,4 @@
-"""Which plugins a profile comes to. The expected orders are those of the real kube-scheduler 1.36.3."""
+"""The plugins of a profile, and their order. The expected orders are those of kube-scheduler 1.36.3."""
 
 import pytest
 from tests.config.configurations import configuration, loaded, problems, profile, profile_problems
@@ -59,19 +59,19 @@ def test_without_a_file_the_default_plugins_run_in_their_order() -> None:
     assert everywhere(only) == DEFAULTS
 
 
-def test_a_profile_that_says_nothing_has_the_defaults() -> None:
+def test_an_empty_profile_has_the_default_plugins() -> None:
     (only,) = configuration("").profiles
     assert everywhere(only) == DEFAULTS
     assert tuple(only.points) == tuple(POINTS)
 
 
-def test_a_plugin_disabled_at_one_point_stays_at_the_others() -> None:
+def test_a_plugin_disabled_at_one_point_stays_enabled_at_the_others() -> None:
     some = profile("plugins: {score: {disabled: [{name: NodeAffinity}]}}")
     assert shown(some.points["score"]) == SCORES.replace("NodeAffinity=2 ", "")
     assert shown(some.points["filter"]) == DEFAULTS["filter"]
 
 
-def test_a_plugin_disabled_by_multi_point_is_gone_everywhere() -> None:
+def test_a_plugin_disabled_by_multi_point_is_disabled_at_all_points() -> None:
     some = profile("plugins: {multiPoint: {disabled: [{name: NodeAffinity}]}}")
     assert not any(plugin.name == "NodeAffinity" for plugins in some.points.values() for plugin in plugins)
 
@@ -83,7 +83,7 @@ def test_a_default_plugin_listed_at_a_point_comes_first_there_with_the_weight_gi
     )
 
 
-def test_a_further_plugin_at_a_point_comes_last() -> None:
+def test_an_additional_plugin_at_a_point_comes_last() -> None:
     assert at("score", "{score: {enabled: [{name: Ours, weight: 5}]}}") == f"{SCORES} Ours=5"
     assert at("score", "{score: {enabled: [{name: Ours}, {name: ImageLocality}]}}") == (
         f"ImageLocality=1 {SCORES.removesuffix(' ImageLocality=1')} Ours=1"
@@ -111,14 +111,14 @@ def test_a_default_plugin_disabled_and_enabled_at_a_point_goes_to_the_end_of_it(
     assert at("filter", both) == f"{DEFAULTS['filter'].replace('NodeName ', '')} NodeName"
 
 
-def test_a_further_plugin_in_multi_point_goes_to_all_its_points() -> None:
+def test_an_additional_plugin_in_multi_point_is_enabled_at_all_of_its_points() -> None:
     some = profile("plugins: {multiPoint: {enabled: [{name: Ours, weight: 3}]}}")
     assert shown(some.points["filter"]) == f"{DEFAULTS['filter']} Ours"
     assert shown(some.points["score"]) == f"{SCORES} Ours=3"
     assert shown(some.points["bind"]) == DEFAULTS["bind"]
 
 
-def test_a_weight_at_the_point_goes_before_that_of_multi_point() -> None:
+def test_a_weight_at_the_point_overrides_that_of_multi_point() -> None:
     both = "{multiPoint: {enabled: [{name: Ours, weight: 3}]}, score: {enabled: [{name: Ours, weight: 8}]}}"
     assert at("score", both) == f"Ours=8 {SCORES}"
 
@@ -140,11 +140,11 @@ def test_all_disabled_at_a_point_leaves_what_the_point_lists_in_its_order() -> N
     assert at("filter", some) == DEFAULTS["filter"]
 
 
-def test_weight_0_is_1() -> None:
+def test_weight_0_of_a_plugin_means_1() -> None:
     assert at("score", "{score: {enabled: [{name: Ours, weight: 0}]}}") == f"{SCORES} Ours=1"
 
 
-def test_profiles_are_resolved_each_for_itself() -> None:
+def test_profiles_are_resolved_independently() -> None:
     first, second = configuration(
         """
         profiles:
@@ -160,7 +160,7 @@ def test_profiles_are_resolved_each_for_itself() -> None:
 
 
 @pytest.mark.parametrize("point", [*POINTS, "multiPoint"])
-def test_an_unknown_plugin(point: str) -> None:
+def test_an_unknown_plugin_is_refused_with_a_similar_name(point: str) -> None:
     found = profile_problems(f"plugins: {{{point}: {{enabled: [{{name: NodeResourceFit}}]}}}}")
     expected = (
         f'plugins.{point}.enabled[0].name: unknown plugin "NodeResourceFit"; did you mean "NodeResourcesFit"?'
@@ -168,12 +168,12 @@ def test_an_unknown_plugin(point: str) -> None:
     assert found == (expected,)
 
 
-def test_an_unknown_plugin_that_resembles_none() -> None:
+def test_an_unknown_plugin_without_a_similar_name_is_refused() -> None:
     found = profile_problems("plugins: {score: {enabled: [{name: Frobnicate}]}}")
     assert found == ('plugins.score.enabled[0].name: unknown plugin "Frobnicate"',)
 
 
-def test_a_plugin_of_an_older_kubernetes() -> None:
+def test_a_plugin_of_an_older_kubernetes_is_refused() -> None:
     found = profile_problems("plugins: {filter: {enabled: [{name: EBSLimits}]}}")
     assert found == (
         'plugins.filter.enabled[0].name: unknown plugin "EBSLimits": '
@@ -181,7 +181,7 @@ def test_a_plugin_of_an_older_kubernetes() -> None:
     )
 
 
-def test_disabling_an_unknown_plugin_is_a_warning_as_kube_scheduler_takes_it() -> None:
+def test_disabling_an_unknown_plugin_gives_a_warning() -> None:
     (warning,) = loaded("profiles: [{plugins: {score: {disabled: [{name: ImageLocalty}]}}}]").warnings
     assert warning == (
         'profiles[0].plugins.score.disabled[0].name: there is no plugin "ImageLocalty" to disable; '
@@ -189,25 +189,25 @@ def test_disabling_an_unknown_plugin_is_a_warning_as_kube_scheduler_takes_it() -
     )
 
 
-def test_a_plugin_at_a_point_that_it_does_not_have() -> None:
+def test_a_plugin_at_a_point_that_it_does_not_have_is_refused() -> None:
     found = profile_problems("plugins: {score: {enabled: [{name: NodeName}]}}")
     assert found == ("plugins.score.enabled[0].name: NodeName has nothing to call at score, only at filter",)
 
 
 @pytest.mark.parametrize("point", ["score", "multiPoint"])
-def test_a_plugin_enabled_twice(point: str) -> None:
+def test_a_plugin_enabled_twice_is_refused(point: str) -> None:
     found = profile_problems(
         f"plugins: {{{point}: {{enabled: [{{name: Ours}}, {{name: Ours, weight: 2}}]}}}}"
     )
     assert found == (f"plugins.{point}.enabled[1].name: Ours is enabled here already; keep one of them",)
 
 
-def test_a_star_cannot_be_enabled() -> None:
+def test_enabling_a_star_is_refused() -> None:
     (found,) = profile_problems("plugins: {score: {enabled: [{name: '*'}]}}")
     assert found.endswith('unknown plugin "*": it stands for all plugins, and only among the disabled')
 
 
-def test_a_plugin_without_a_name() -> None:
+def test_a_plugin_without_a_name_is_refused() -> None:
     assert profile_problems("plugins: {score: {enabled: [{weight: 2}], disabled: [{}]}}") == (
         "plugins.score.enabled[0].name: missing; it must be the name of a plugin",
         'plugins.score.disabled[0].name: missing; it must be the name of a plugin, or "*" for all',
@@ -225,23 +225,23 @@ def test_a_plugin_without_a_name() -> None:
         ("3000000000", "must be a whole number of at most 2147483647, found the number 3000000000"),
     ],
 )
-def test_a_bad_weight(weight: str, problem: str) -> None:
+def test_an_invalid_weight_is_refused(weight: str, problem: str) -> None:
     found = profile_problems(f"plugins: {{score: {{enabled: [{{name: Ours, weight: {weight}}}]}}}}")
     assert found == (f"plugins.score.enabled[0].weight: {problem}",)
 
 
-def test_an_unknown_point() -> None:
+def test_an_unknown_extension_point_is_refused() -> None:
     found = profile_problems("plugins: {scores: {enabled: [{name: Ours}]}}")
     assert found == ('plugins.scores: unknown field; did you mean "score"?',)
 
 
-def test_no_way_to_bind() -> None:
+def test_a_profile_without_a_bind_plugin_is_refused() -> None:
     found = profile_problems("plugins: {bind: {disabled: [{name: DefaultBinder}]}}")
     assert found == ("plugins.bind: at least one plugin must be enabled, such as DefaultBinder",)
     assert at("bind", "{bind: {disabled: [{name: '*'}], enabled: [{name: OurBinder}]}}") == "OurBinder"
 
 
-def test_no_way_to_sort_the_queue_and_two_ways() -> None:
+def test_a_profile_must_have_exactly_one_queue_sort_plugin() -> None:
     assert profile_problems("plugins: {queueSort: {disabled: [{name: '*'}]}}") == (
         "plugins.queueSort: exactly one plugin must be enabled, found none",
     )
@@ -253,14 +253,14 @@ def test_no_way_to_sort_the_queue_and_two_ways() -> None:
 OUR_SORT = "plugins: {queueSort: {disabled: [{name: '*'}], enabled: [{name: OurSort}]}}"
 
 
-def test_profiles_that_sort_the_queue_in_different_ways() -> None:
+def test_profiles_with_different_queue_sort_plugins_are_refused() -> None:
     assert problems(f"profiles: [{{schedulerName: a}}, {{schedulerName: b, {OUR_SORT}}}]") == (
         "profiles[1].plugins.queueSort: must be the same in all profiles, "
         "found OurSort here and PrioritySort in profiles[0]",
     )
 
 
-def test_profiles_that_sort_the_queue_with_different_arguments() -> None:
+def test_profiles_with_different_arguments_of_queue_sort_are_refused() -> None:
     args = "pluginConfig: [{name: OurSort, args: {by: age}}]"
     assert problems(
         f"profiles: [{{schedulerName: a, {OUR_SORT}}}, {{schedulerName: b, {OUR_SORT}, {args}}}]"
@@ -295,7 +295,7 @@ def test_plugins_without_effect_yet_give_one_warning_and_change_nothing() -> Non
     assert everywhere(result.configuration.profiles[0]) == DEFAULTS
 
 
-def test_plugins_without_effect_yet_give_no_warning_when_nobody_asks_for_them() -> None:
+def test_plugins_without_effect_yet_give_no_warning_unless_they_are_enabled() -> None:
     assert loaded("").warnings == ()
     assert (
         loaded("profiles: [{plugins: {multiPoint: {disabled: [{name: DynamicResources}]}}}]").warnings == ()

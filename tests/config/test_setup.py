@@ -1,4 +1,4 @@
-"""A configuration and plugins, put together."""
+"""A configuration together with the plugins that are given on the command line."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -41,7 +41,7 @@ def configured(body: str, *plugins: str) -> Setup:
     return set_up("scheduler.yaml", plugins=plugins)
 
 
-def test_without_file_and_plugins_it_is_the_default_profile() -> None:
+def test_without_file_and_plugins_there_is_the_default_profile() -> None:
     setup = set_up(scheduler_name="other")
     assert [profile.scheduler_name for profile in setup.configuration.profiles] == ["other"]
     assert setup.plugins == {}
@@ -57,7 +57,7 @@ def test_a_given_plugin_is_enabled_in_every_profile_of_the_file() -> None:
     assert [names(setup, "score", profile)[-1] for profile in (0, 1)] == ["Mine", "Mine"]
 
 
-def test_a_given_plugin_that_the_file_enables_is_as_the_file_says() -> None:
+def test_a_given_plugin_that_the_file_enables_has_the_settings_of_the_file() -> None:
     setup = configured(
         """
         profiles:
@@ -71,7 +71,7 @@ def test_a_given_plugin_that_the_file_enables_is_as_the_file_says() -> None:
     assert "Mine" not in names(setup, "score", 1)
 
 
-def test_a_given_plugin_that_the_file_disables_stays_away() -> None:
+def test_a_given_plugin_that_the_file_disables_stays_disabled() -> None:
     setup = configured("profiles: [{plugins: {score: {disabled: [{name: Mine}]}}}]", "mine.py")
     assert "Mine" not in names(setup, "score")
 
@@ -82,7 +82,7 @@ def test_arguments_alone_leave_a_given_plugin_enabled() -> None:
     assert setup.configuration.profiles[0].args["Mine"] == {"a": 1}
 
 
-def test_a_plugin_that_the_file_finds_is_there_to_be_enabled_by_it() -> None:
+def test_a_plugin_that_the_file_loads_can_be_enabled_in_the_file() -> None:
     Path("folder").mkdir()
     Path("folder/mine.py").write_text(PLUGIN)
     Path("folder/scheduler.yaml").write_text(HEAD + "longshore: {plugins: [mine.py]}\n")
@@ -92,7 +92,7 @@ def test_a_plugin_that_the_file_finds_is_there_to_be_enabled_by_it() -> None:
     assert "Mine" not in names(setup, "score")
 
 
-def test_a_plugin_of_the_file_that_is_given_as_well_is_enabled() -> None:
+def test_a_plugin_that_is_both_given_and_loaded_by_the_file_is_enabled() -> None:
     setup = configured("longshore: {plugins: [mine.py]}", "./mine.py")
     assert names(setup, "score")[-1] == "Mine"
 

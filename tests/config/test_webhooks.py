@@ -1,4 +1,4 @@
-"""HTTP extenders in the file."""
+"""HTTP extenders in the configuration file."""
 
 import pytest
 from tests.config.configurations import configuration, loaded, problems
@@ -6,7 +6,7 @@ from tests.config.configurations import configuration, loaded, problems
 from longshore.config import ManagedResource, NodeResourcesFitArgs, Webhook, WebhookTLS
 
 
-def test_an_extender_with_everything() -> None:
+def test_all_fields_of_an_extender_are_read() -> None:
     (webhook,) = configuration(
         """
         extenders:
@@ -56,19 +56,19 @@ def test_an_extender_with_everything() -> None:
 
 
 @pytest.mark.parametrize("timeout", ["", ", httpTimeout: 0s", ", httpTimeout: null"])
-def test_five_seconds_are_the_default_timeout(timeout: str) -> None:
+def test_the_default_timeout_of_an_extender_is_five_seconds(timeout: str) -> None:
     (webhook,) = configuration(f"extenders: [{{urlPrefix: http://x, filterVerb: f{timeout}}}]").webhooks
     assert webhook == Webhook(url_prefix="http://x", filter_verb="f", http_timeout=5.0)
 
 
-def test_extenders_that_may_fail_are_called_last() -> None:
+def test_ignorable_extenders_are_called_last() -> None:
     webhooks = configuration(
         "extenders: [{urlPrefix: http://a, ignorable: true}, {urlPrefix: http://b}, {urlPrefix: http://c}]"
     ).webhooks
     assert [webhook.url_prefix for webhook in webhooks] == ["http://b", "http://c", "http://a"]
 
 
-def test_resources_left_to_an_extender_are_ignored_by_the_fit_filter() -> None:
+def test_resources_managed_by_an_extender_are_ignored_by_the_fit_filter() -> None:
     managed = "managedResources: [{name: example.com/gpu, ignoredByScheduler: true}, {name: example.com/nic}]"
     result = loaded(f"extenders: [{{urlPrefix: http://a, {managed}}}]")
     fit = result.configuration.profiles[0].args["NodeResourcesFit"]
@@ -76,7 +76,7 @@ def test_resources_left_to_an_extender_are_ignored_by_the_fit_filter() -> None:
     assert result.warnings == ()
 
 
-def test_they_replace_the_ones_that_the_filter_was_told_to_ignore() -> None:
+def test_resources_managed_by_an_extender_replace_the_ignored_resources_of_the_filter() -> None:
     result = loaded(
         """
         extenders:
@@ -142,11 +142,11 @@ def test_they_replace_the_ones_that_the_filter_was_told_to_ignore() -> None:
         ("urlPrefix: http://x, filterverb: f", 'filterverb: unknown field; did you mean "filterVerb"?'),
     ],
 )
-def test_a_wrong_extender(webhook: str, problem: str) -> None:
+def test_an_invalid_extender_is_refused(webhook: str, problem: str) -> None:
     assert problems(f"extenders: [{{{webhook}}}]") == (f"extenders[0].{problem}",)
 
 
-def test_a_resource_managed_by_two() -> None:
+def test_a_resource_managed_by_two_extenders_is_refused() -> None:
     one = "{urlPrefix: http://x, managedResources: [{name: example.com/gpu}]}"
     assert problems(f"extenders: [{one}, {one}]") == (
         'extenders[1].managedResources[0].name: "example.com/gpu" is managed already; '
@@ -154,7 +154,7 @@ def test_a_resource_managed_by_two() -> None:
     )
 
 
-def test_two_that_bind() -> None:
+def test_two_extenders_that_bind_are_refused() -> None:
     one = "{urlPrefix: http://x, bindVerb: bind}"
     assert problems(f"extenders: [{one}, {{urlPrefix: http://y}}, {one}]") == (
         "extenders: only one extender may have a bindVerb, found extenders[0] and extenders[2]",

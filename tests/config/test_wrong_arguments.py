@@ -1,4 +1,4 @@
-"""Arguments of plugins that are refused, each with its path and what is allowed."""
+"""Invalid arguments of plugins. Each is refused with its path and the allowed values."""
 
 import pytest
 from tests.config.configurations import profile_problems
@@ -84,7 +84,7 @@ def refused(name: str, args: str) -> tuple[str, ...]:
         ),
     ],
 )
-def test_wrong_arguments(name: str, args: str, problem: str) -> None:
+def test_invalid_arguments_of_a_default_plugin_are_refused(name: str, args: str, problem: str) -> None:
     assert refused(name, args) == (problem,)
 
 
@@ -148,7 +148,7 @@ def test_wrong_arguments(name: str, args: str, problem: str) -> None:
         ),
     ],
 )
-def test_wrong_arguments_of_node_resources_fit(args: str, problem: str) -> None:
+def test_invalid_arguments_of_node_resources_fit_are_refused(args: str, problem: str) -> None:
     assert refused("NodeResourcesFit", args) == (problem,)
 
 
@@ -195,7 +195,7 @@ def test_wrong_arguments_of_node_resources_fit(args: str, problem: str) -> None:
         ),
     ],
 )
-def test_a_wrong_added_affinity(term: str, problem: str) -> None:
+def test_an_invalid_added_affinity_is_refused(term: str, problem: str) -> None:
     required = f"requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{{term}}}]}}"
     assert refused("NodeAffinity", f"{{addedAffinity: {{{required}}}}}") == (f"{ADDED}.{problem}",)
 
@@ -245,28 +245,28 @@ SPREAD = "maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule"
         ),
     ],
 )
-def test_wrong_default_constraints(args: str, problem: str) -> None:
+def test_invalid_default_constraints_are_refused(args: str, problem: str) -> None:
     assert refused("PodTopologySpread", f"{{{args}}}") == (problem,)
 
 
-def test_arguments_given_twice() -> None:
+def test_arguments_given_twice_are_refused() -> None:
     found = profile_problems("pluginConfig: [{name: Ours}, {name: Ours}]")
     assert found == ("pluginConfig[1].name: Ours has its arguments already; keep one of them",)
 
 
-def test_arguments_of_an_unknown_plugin() -> None:
+def test_arguments_of_an_unknown_plugin_are_refused() -> None:
     found = profile_problems("pluginConfig: [{name: NodeResourceFit, args: {a: 1}}]")
     assert found == (
         'pluginConfig[0].name: unknown plugin "NodeResourceFit"; did you mean "NodeResourcesFit"?',
     )
 
 
-def test_arguments_of_a_plugin_that_takes_none() -> None:
+def test_arguments_of_a_plugin_without_arguments_are_refused() -> None:
     found = profile_problems("pluginConfig: [{name: NodeName, args: {a: 1}}]")
     assert found == ("pluginConfig[0].args: NodeName takes no arguments; remove them",)
 
 
-def test_arguments_that_are_no_mapping() -> None:
+def test_arguments_that_are_not_a_mapping_are_refused() -> None:
     for name in ("NodeResourcesFit", "Ours"):
         found = profile_problems(f"pluginConfig: [{{name: {name}, args: [1]}}]")
         assert found == ("pluginConfig[0].args: must be a mapping, found a list",)

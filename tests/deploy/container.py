@@ -1,7 +1,7 @@
-"""A container without a container engine: a root of its own that cannot be written to, and uid 65532.
+"""A container without a container engine: it has a separate read-only root, and runs as uid 65532.
 
-The root is made of the system's programs, the Python that runs the tests, an environment with the wheel where
-the image has it, and the files that volumes would bring. It needs root or user namespaces, as engines do.
+The root contains the system's programs, the Python that runs the tests, an environment with the wheel at its
+place in the image, and the files of the volumes. Like container engines, it needs root or user namespaces.
 """
 
 import os
@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 UID = 65532
-# Where the image has the wheel, and its search path: see the Dockerfile.
+# The place of the wheel in the image, and its PATH. See the Dockerfile.
 ENVIRONMENT = "/opt/longshore"
 SEARCH_PATH = f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin"
 
-# The system's folders are links into /usr on some systems and folders on others.
+# These directories are links into /usr on some systems.
 _BUILD = """
 set -eu
 mount -t tmpfs none "$ROOT"
@@ -43,7 +43,7 @@ chmod -R a+rX "$ROOT/etc" "$ROOT/var"
 mount -o remount,ro,bind "$ROOT"
 """
 _AS_ROOT = 'exec chroot --userspec=$ID:$ID "$ROOT" env -i $VARIABLES "$@"'
-# No user namespace can be made after a change of the root.
+# A user namespace cannot be created after a change of the root.
 _AS_ANYONE = 'exec unshare --user --map-user=$ID --map-group=$ID --root="$ROOT" env -i $VARIABLES "$@"'
 
 
@@ -56,7 +56,7 @@ def container(
     variables: Mapping[str, str],
     scratch: Path,
 ) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """The running command and its log. `wheel` is the environment that it is installed in."""
+    """Start the command, and yield it with its log. `wheel` is the environment with the wheel."""
     root, volumes, log = scratch / "root", scratch / "volumes", scratch / "log"
     for folder in (root, volumes / "etc", volumes / "var"):
         folder.mkdir(parents=True)

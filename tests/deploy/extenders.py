@@ -1,7 +1,7 @@
-"""The manifests of deploy/extender as processes: the same commands, arguments, variables and account.
+"""The manifests of deploy/extender as processes, with the same commands, arguments, variables and account.
 
-Processes stand in for the containers of a pod. What differs is what a machine without a cluster's network has
-to change: the ports, which may be taken here, and how the API server is found.
+There is a process for each container of the pod. Only two things differ, because there is no cluster network:
+the ports, which can be in use on this machine, and the address of the API server.
 """
 
 import os
@@ -33,7 +33,7 @@ _READY_SECONDS = 60
 
 @dataclass(frozen=True)
 class Manifest:
-    """One of the files, read."""
+    """The content of one file."""
 
     config_map: dict[str, Any]
     deployment: dict[str, Any]
@@ -49,7 +49,7 @@ class Manifest:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """kube-scheduler's."""
+        """The configuration of kube-scheduler."""
         [text] = self.config_map["data"].values()
         loaded: dict[str, Any] = yaml.safe_load(text)
         return loaded
@@ -79,7 +79,7 @@ def port_of(container: Mapping[str, Any]) -> int:
 
 @dataclass
 class Pod:
-    """The processes, by the names of their containers, with their logs and the ports they have here."""
+    """The processes by the names of their containers, with their logs and their ports."""
 
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     logs: dict[str, Path] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Pod:
 
 @contextmanager
 def running(manifest: Manifest, kubeconfig: Path, folder: Path) -> Iterator[Pod]:
-    """The pod of a manifest, ready by its own probes; `kubeconfig` is of its service account."""
+    """Start the pod of a manifest, and wait for its probes. `kubeconfig` is that of its service account."""
     pod = Pod()
     for name in manifest.containers:
         port = Port()
@@ -115,7 +115,7 @@ def running(manifest: Manifest, kubeconfig: Path, folder: Path) -> Iterator[Pod]
 
 
 def account(plane: ControlPlane) -> Path:
-    """The rights of service-account.yaml, and nothing else."""
+    """Return a kubeconfig with exactly the rights of service-account.yaml."""
     plane.apply(FOLDER / "service-account.yaml")
     return plane.service_account(ACCOUNT, namespace="kube-system")
 
@@ -146,7 +146,7 @@ def _started(pod: Pod, name: str, command: list[str], environment: dict[str, str
     try:
         yield
     finally:
-        # kube-scheduler gives its lease back.
+        # kube-scheduler releases its lease.
         process.terminate()
         try:
             process.wait(20)
@@ -166,7 +166,7 @@ def _wait_until_ready(manifest: Manifest, pod: Pod) -> None:
 
 
 def _answers(probe: Mapping[str, str], port: int) -> bool:
-    """Whether a kubelet would be content: it does not look at certificates either."""
+    """Whether a probe of the kubelet succeeds. The kubelet does not check certificates either."""
     anything = ssl.create_default_context()
     anything.check_hostname = False
     anything.verify_mode = ssl.CERT_NONE

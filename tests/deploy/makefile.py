@@ -1,4 +1,4 @@
-"""The targets of the Makefile that deploy something, on a cluster of the tests."""
+"""Run the targets of the Makefile that deploy to a cluster."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Triggers and plans as deploy/crds defines them: what the API server takes, refuses, shows and keeps."""
+"""The definitions of triggers and plans: what the API server accepts, refuses, shows and keeps."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.deploy.podsets import (
+from tests.deploy.custom_resources import (
     FOLDER,
     KINDS,
     MERGE,
@@ -71,7 +71,7 @@ async def test_discovery_lists_both_kinds_with_their_short_names(installed: Cont
         assert listed[f"{plural}/status"]["kind"] == kind
 
 
-# The first columns are Pallet's own, in its order.
+# The first columns are those of Pallet, in its order.
 COLUMNS = {
     "scheduletriggers": [
         ("Name", 0),
@@ -97,7 +97,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("resource", [SCHEDULE_TRIGGERS, SCHEDULE_PLANS], ids=lambda each: str(each.plural))
-async def test_columns_are_those_of_pallet_and_ours_behind_them(
+async def test_columns_are_those_of_pallet_followed_by_ours(
     installed: ControlPlane, namespace: str, resource: Resource[Any]
 ) -> None:
     table = json.loads(await ask(installed, "GET", resource.path(namespace=namespace), accept=TABLE))
@@ -113,9 +113,7 @@ async def cells(plane: ControlPlane, namespace: str, resource: Resource[Any]) ->
     return dict(zip(names, row["cells"], strict=True))
 
 
-async def test_columns_of_a_trigger_and_a_plan_that_pallet_wrote(
-    installed: ControlPlane, namespace: str
-) -> None:
+async def test_the_columns_show_objects_that_pallet_wrote(installed: ControlPlane, namespace: str) -> None:
     await ask(installed, "POST", SCHEDULE_TRIGGERS.path(namespace=namespace), trigger())
     shown = await cells(installed, namespace, SCHEDULE_TRIGGERS)
     assert (shown["State"], shown["PodSet"], shown["QuietTime"]) == ("Planning", "planner-podset", "2m0s")
@@ -157,7 +155,7 @@ async def test_columns_of_a_trigger_and_a_plan_that_pallet_wrote(
         (plan({"pod": "p", "node": ""}), 'spec.plan[0].node: Invalid value: ""'),
     ],
 )
-async def test_what_is_wrong_is_refused_with_the_field_and_the_reason(
+async def test_an_invalid_object_is_refused_with_the_field_and_the_reason(
     installed: ControlPlane, namespace: str, body: dict[str, Any], told: str
 ) -> None:
     resource = SCHEDULE_TRIGGERS if body["kind"] == "ScheduleTrigger" else SCHEDULE_PLANS
@@ -179,7 +177,7 @@ async def test_what_is_wrong_is_refused_with_the_field_and_the_reason(
         ),
     ],
 )
-async def test_a_valid_trigger_is_taken_and_read_back(
+async def test_a_valid_trigger_is_accepted_and_read_back(
     installed: ControlPlane, namespace: str, spec: dict[str, Any]
 ) -> None:
     await ask(installed, "POST", SCHEDULE_TRIGGERS.path(namespace=namespace), trigger(**spec))
@@ -205,7 +203,7 @@ async def test_fields_that_the_kinds_do_not_have_are_pruned(installed: ControlPl
     assert not found.get("status")
 
 
-async def test_a_plan_without_entries_is_taken_as_before(installed: ControlPlane, namespace: str) -> None:
+async def test_a_plan_without_entries_is_accepted(installed: ControlPlane, namespace: str) -> None:
     await ask(installed, "POST", SCHEDULE_PLANS.path(namespace=namespace), plan())
     [found] = await listed(installed, namespace, SCHEDULE_PLANS)
     assert found.spec.plan == ()
@@ -219,7 +217,7 @@ async def test_a_plan_without_entries_is_taken_as_before(installed: ControlPlane
     ],
     ids=["trigger", "plan"],
 )
-async def test_a_status_is_written_apart_from_the_spec_and_taken_away_again(
+async def test_a_status_is_written_and_removed_separately_from_the_spec(
     installed: ControlPlane,
     namespace: str,
     resource: Resource[Any],
@@ -243,7 +241,7 @@ async def test_a_status_is_written_apart_from_the_spec_and_taken_away_again(
     assert found.status == type(status)()
 
 
-async def test_more_unplaced_pods_than_there_is_room_for_are_refused(
+async def test_a_status_with_too_many_unplaced_pods_is_refused(
     installed: ControlPlane, namespace: str
 ) -> None:
     await ask(installed, "POST", SCHEDULE_PLANS.path(namespace=namespace), plan())
@@ -291,7 +289,7 @@ def undescribed(part: dict[str, Any], path: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("plural", KINDS)
-def test_every_field_is_described_by_sentences(plural: str) -> None:
+def test_every_field_has_a_description_in_sentences(plural: str) -> None:
     assert list(undescribed(schema(plural), "")) == []
 
 

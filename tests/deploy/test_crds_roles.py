@@ -1,9 +1,9 @@
-"""Who may do what with triggers and plans, by the roles in deploy/crds."""
+"""The rights to triggers and plans that the roles in deploy/crds give."""
 
 from typing import Any
 
 import pytest
-from tests.deploy.podsets import MERGE, ask, plan, trigger, until
+from tests.deploy.custom_resources import MERGE, ask, plan, trigger, until
 
 from longshore.dev import ControlPlane
 from longshore.kube.errors import ApiError
@@ -23,7 +23,7 @@ from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
     [("longshore-podset-viewer", "longshore-podset-editor"), ("view", "edit")],
     ids=["own roles", "roles of namespaces"],
 )
-async def test_viewers_may_look_and_editors_may_change_all_but_the_status(
+async def test_viewers_can_read_and_editors_can_change_everything_but_the_status(
     installed: ControlPlane,
     namespace: str,
     resource: Resource[Any],
@@ -39,7 +39,7 @@ async def test_viewers_may_look_and_editors_may_change_all_but_the_status(
     async def patch(kubeconfig: Any, part: str = "") -> bytes:
         return await ask(installed, "PATCH", path + part, change, kubeconfig=kubeconfig, content_type=MERGE)
 
-    # Rights that were just given take a moment to be known.
+    # New rights take a moment to become effective.
     collection = resource.path(namespace=namespace)
     await until(lambda: ask(installed, "POST", collection, body, kubeconfig=editing), refused=403)
     await until(lambda: ask(installed, "GET", path, kubeconfig=seeing), refused=403)

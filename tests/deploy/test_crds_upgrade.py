@@ -1,4 +1,4 @@
-"""From Pallet's definitions of triggers and plans to ours: what exists stays as it is, and works on."""
+"""The upgrade from Pallet's definitions of triggers and plans to ours. Existing objects keep working."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import yaml
-from tests.deploy.podsets import (
+from tests.deploy.custom_resources import (
     KINDS,
     LABELS,
     MERGE,
@@ -28,7 +28,7 @@ from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
 def pallets_own(
     plural: str, short: str, spec: dict[str, Any], columns: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """A definition as Pallet's installation leaves it: its status has no fields."""
+    """Return a definition as Pallet installs it. Its status has no fields."""
     kind = KINDS[plural]
     properties = {
         "apiVersion": {"type": "string"},
@@ -94,7 +94,7 @@ def everything(plane: ControlPlane) -> list[dict[str, Any]]:
 async def write_until_kept(
     plane: ControlPlane, resource: Resource[Any], name: str, status: msgspec.Struct
 ) -> None:
-    """An API server takes a moment to go by a new definition: it prunes what the old one did not have."""
+    """Write until the API server uses the new definition. Before, it prunes fields that the old one lacks."""
     part = resource.path(namespace="default", name=name, subresource="status")
     deadline = time.monotonic() + 30
     while True:

@@ -1,4 +1,4 @@
-"""deploy/grafana-dashboard.json asks for what we serve, and says what it shows."""
+"""deploy/grafana-dashboard.json queries only metrics that exist, and describes its panels."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from longshore.serve.extender.metrics import Traffic
 
 FILE = Path(__file__).parents[2] / "deploy" / "grafana-dashboard.json"
 DASHBOARD = json.loads(FILE.read_text())
-# Labels that Prometheus gives to all that it scrapes.
+# Labels that Prometheus adds to everything that it scrapes.
 SCRAPED = {"job", "instance"}
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
 
@@ -46,14 +46,14 @@ def queries() -> list[str]:
 
 
 def families() -> Iterator[Metric]:
-    """All that `longshore run` and `longshore extender` serve."""
+    """Return all metrics of `longshore run` and `longshore extender`."""
     yield from registry_of(Metrics(podset_engine()), Process()).collect()
     yield from metrics.registry_of(Traffic(), ClusterState()).collect()
 
 
 @cache
 def served() -> dict[str, set[str]]:
-    """Series by name, with their labels."""
+    """Return the names of the series with their labels."""
     return {
         family.name + suffix: set(getattr(family, "_labelnames", ())) | {"le"}
         for family in families()
@@ -62,12 +62,12 @@ def served() -> dict[str, set[str]]:
 
 
 def metrics_in(query: str) -> set[str]:
-    """Names that are followed by a selector: ours all have one, for the job."""
+    """Return the names that are followed by a selector. All of ours have one, for the job."""
     return set(re.findall(r"([a-z_]+)\{", query))
 
 
 @pytest.mark.parametrize("query", queries())
-def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str) -> None:
+def test_a_query_uses_only_existing_metrics_and_labels(query: str) -> None:
     names, known = metrics_in(query), served()
     assert names
     assert names <= set(known)
@@ -79,7 +79,7 @@ def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str) -> None:
 
 @pytest.mark.parametrize("query", queries())
 def test_a_real_prometheus_accepts_a_query(prometheus: MonitoredNodes, query: str) -> None:
-    """As Grafana would send it: with the values of its variables."""
+    """The query has values for its variables, as when Grafana sends it."""
     asked = query.replace("$__rate_interval", "1m").replace("$job", "longshore|extender")
     assert "$" not in asked
     body = urllib.parse.urlencode({"query": asked}).encode()
@@ -94,12 +94,12 @@ def test_a_real_prometheus_accepts_a_query(prometheus: MonitoredNodes, query: st
 
 
 @pytest.mark.parametrize("query", queries())
-def test_a_query_is_about_the_chosen_jobs(query: str) -> None:
+def test_a_query_selects_the_chosen_jobs(query: str) -> None:
     assert query.count("{") == query.count('{job=~"$job"')
 
 
 @pytest.mark.parametrize("panel", panels(), ids=lambda panel: str(panel["title"]))
-def test_a_panel_says_what_it_shows_in_which_unit(panel: dict[str, Any]) -> None:
+def test_a_panel_has_a_description_and_a_unit(panel: dict[str, Any]) -> None:
     assert panel["title"]
     assert panel["description"].endswith(".")
     assert panel["fieldConfig"]["defaults"]["unit"]
@@ -107,7 +107,7 @@ def test_a_panel_says_what_it_shows_in_which_unit(panel: dict[str, Any]) -> None
     assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
-def test_a_legend_names_labels_that_its_query_leaves() -> None:
+def test_a_legend_uses_only_labels_of_the_result_of_its_query() -> None:
     for panel in panels():
         for target in panel["targets"]:
             left = re.findall(r"by \(([^)]*)\)", target["expr"])

@@ -1,4 +1,4 @@
-"""The manifests of deploy/extender: alike where they should be, and right on a real control plane."""
+"""The manifests of deploy/extender are consistent, and work on a real control plane."""
 
 import json
 import subprocess
@@ -47,20 +47,20 @@ def agents(container: dict[str, Any]) -> list[str]:
 
 
 def plugins_of(container: dict[str, Any]) -> dict[str, Any]:
-    """The plugin classes of the agents that a container serves, by verb."""
+    """Return the plugin classes of the agents of a container, by verb."""
     chosen = choose(agents(container))
     return {plugin.thing.verb: plugin.thing for agent in chosen for plugin in agent.plugins}
 
 
-def test_there_is_a_manifest_for_each_of_the_usual_choices() -> None:
+def test_there_is_a_manifest_for_each_usual_choice_of_agents() -> None:
     assert {file.name.removeprefix("extender.").removesuffix(".yaml") for file in FILES} == NAMES
 
 
-# What is generic is the same everywhere.
+# These parts are the same in all manifests.
 
 
 def generic(found: Manifest) -> dict[str, Any]:
-    """A manifest without what its agents make different."""
+    """Return a manifest without the parts that depend on its agents."""
     configuration = {**found.configuration, "extenders": ...}
     containers = [found.containers[SCHEDULER], *map(generic_extender, found.extenders.values())]
     pod = {**found.pod, "containers": containers[:2]}
@@ -79,7 +79,7 @@ def generic_extender(container: dict[str, Any]) -> dict[str, Any]:
 
 
 @each_file
-def test_manifests_differ_in_their_agents_only(file: Path) -> None:
+def test_manifests_differ_only_in_their_agents(file: Path) -> None:
     assert generic(Manifest.read(file)) == generic(manifest("safe"))
 
 
@@ -106,14 +106,14 @@ def test_containers_and_ports_are_numbered_and_agree_with_the_entries(file: Path
 
 
 @each_file
-def test_a_filter_that_protects_nodes_is_not_passed_over_and_all_else_is(file: Path) -> None:
+def test_only_extenders_with_a_protecting_filter_are_not_ignorable(file: Path) -> None:
     for entry in Manifest.read(file).configuration["extenders"]:
         protects = entry.get("filterVerb", "") == "predicates/safe-overload"
         assert entry["ignorable"] is not protects
 
 
 @each_file
-def test_commands_and_their_arguments_are_understood(file: Path) -> None:
+def test_commands_and_arguments_exist(file: Path) -> None:
     for container in Manifest.read(file).extenders.values():
         assert container["command"] == ["longshore"]
         name, *arguments = container["args"]
@@ -124,7 +124,7 @@ def test_commands_and_their_arguments_are_understood(file: Path) -> None:
 
 
 class Watched(dict[str, str]):
-    """An environment that remembers what was looked for in it."""
+    """An environment that records which variables are read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ def test_the_scheduler_is_the_version_that_is_tested() -> None:
     assert manifest("safe").containers[SCHEDULER]["image"].endswith(f":v{KUBERNETES_VERSION}")
 
 
-def test_extenders_may_write_nothing_of_their_own_but_rewards() -> None:
+def test_extenders_can_write_only_rewards() -> None:
     documents = list(yaml.safe_load_all((FOLDER / "service-account.yaml").read_text()))
     assert documents[0]["metadata"]["name"] == ACCOUNT
     written = {
@@ -160,7 +160,7 @@ def test_extenders_may_write_nothing_of_their_own_but_rewards() -> None:
         for verb in rule["verbs"]
         if verb not in ("get", "list", "watch")
     }
-    # The lease is kube-scheduler's.
+    # The lease belongs to kube-scheduler.
     assert written == {("leases", "update"), ("configmaps", "create"), ("configmaps", "patch")}
     [rewards] = [
         name
@@ -177,7 +177,7 @@ def test_extenders_may_write_nothing_of_their_own_but_rewards() -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ControlPlane]:
-    """Two nodes of 8 CPUs and 32 GiB, nobody's but these tests'."""
+    """A cluster for these tests, with two nodes of 8 CPUs and 32 GiB."""
     with ControlPlane.start(nodes=2) as plane:
         yield plane
 
@@ -185,7 +185,7 @@ def cluster() -> Iterator[ControlPlane]:
 @real
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: str(file.name))
 def test_the_api_server_accepts_every_manifest(cluster: ControlPlane, file: Path) -> None:
-    """Strictly: a field that does not exist is refused."""
+    """The validation is strict, so that an unknown field is refused."""
     documents = list(yaml.safe_load_all(file.read_text()))
     told = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
     assert told.count("(server dry run)") == len(documents)
@@ -234,7 +234,7 @@ def annotate(plane: ControlPlane, node: str, **annotations: str) -> None:
 def test_the_pod_schedules_by_load_with_the_rights_of_its_account(
     cluster: ControlPlane, tmp_path: Path, name: str
 ) -> None:
-    """One node is overloaded, whatever the other agent thinks of it."""
+    """One node is overloaded, so the other agent does not matter."""
     load = {"mean_free_memory": str(20 * GIB), "std_free_memory": str(GIB), "congestion_factor": "0"}
     annotate(cluster, "node-0", mean_free_cpu="400", std_free_cpu="200", **load)
     annotate(cluster, "node-1", mean_free_cpu="6000", std_free_cpu="200", **load)
@@ -251,7 +251,7 @@ def test_the_pod_schedules_by_load_with_the_rights_of_its_account(
 
 
 @real
-def test_make_deploys_the_chosen_agents_and_takes_all_back(cluster: ControlPlane) -> None:
+def test_make_deploys_the_chosen_agents_and_removes_everything(cluster: ControlPlane) -> None:
     make(cluster, "deploy-extender", "AGENTS=safe.congestion")
     get = ("get", "-n", "kube-system")
     images = "jsonpath={.spec.template.spec.containers[*].image}"

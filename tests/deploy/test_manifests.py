@@ -1,4 +1,4 @@
-"""The manifests in deploy/ and the image they run: as far as can be told without a container engine."""
+"""The manifests in deploy/ and their image, as far as they can be tested without a container engine."""
 
 import asyncio
 import json
@@ -46,9 +46,9 @@ def named(kind: str, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: str(file.name))
 def test_the_api_server_accepts_every_manifest(control_plane: ControlPlane, file: Path) -> None:
-    """Strictly: a field that does not exist is refused."""
+    """The validation is strict, so that an unknown field is refused."""
     documents = list(yaml.safe_load_all(file.read_text()))
-    # A dry run does not make the namespace that the rest is in.
+    # A dry run does not create the namespace of the other objects.
     for namespace in (each for each in documents if each["kind"] == "Namespace"):
         control_plane.apply(yaml.safe_dump(namespace))
     told = control_plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
@@ -66,7 +66,7 @@ def test_the_configuration_in_the_config_map_is_valid(tmp_path: Path) -> None:
 
 
 def test_pods_are_as_restricted_as_kubernetes_asks_for(control_plane: ControlPlane) -> None:
-    """The namespace's policy is told to refuse whatever is not `restricted`."""
+    """The namespace refuses all pods that do not conform to the policy `restricted`."""
     name = "restricted"
     control_plane.create_namespace(name)
     control_plane.kubectl("label", "ns", name, "pod-security.kubernetes.io/enforce=restricted")
@@ -89,8 +89,8 @@ def test_the_image_is_what_the_manifests_expect() -> None:
         assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == UID
 
 
-def test_the_config_map_holds_sets_as_longshore_run_does_without_a_configuration(tmp_path: Path) -> None:
-    """The order of plugins may differ, since none of PreFilter depends on another."""
+def test_the_config_map_has_the_profile_of_pod_sets_that_longshore_run_has_by_default(tmp_path: Path) -> None:
+    """The order of plugins can differ, because PreFilter plugins do not depend on each other."""
     file = tmp_path / "scheduler.yaml"
     file.write_text(named("ConfigMap", "longshore")["data"]["scheduler.yaml"])
     _, written = set_up(str(file)).configuration.profiles
@@ -100,7 +100,7 @@ def test_the_config_map_holds_sets_as_longshore_run_does_without_a_configuration
         assert set(written.points[point]) == set(plugins), point
 
 
-def test_what_was_learnt_takes_rights_of_its_own_on_one_config_map() -> None:
+def test_storing_rewards_needs_rights_to_one_config_map_only() -> None:
     create, write = named("Role", "longshore-rewards")["rules"]
     assert (create["resources"], create["verbs"]) == (["configmaps"], ["create"])
     assert (write["resources"], write["verbs"]) == (["configmaps"], ["get", "patch"])
@@ -109,7 +109,7 @@ def test_what_was_learnt_takes_rights_of_its_own_on_one_config_map() -> None:
 
 
 def writes(role: str) -> set[tuple[str, str]]:
-    """What those with the role, or the roles, of this name may write."""
+    """Return what the roles of this name allow to write."""
     roles = [each for kind in ("ClusterRole", "Role") for each in objects(kind)]
     return {
         (resource, verb)
@@ -122,13 +122,13 @@ def writes(role: str) -> set[tuple[str, str]]:
     }
 
 
-def test_the_scheduler_may_write_triggers_by_a_role_of_its_own_only() -> None:
+def test_the_scheduler_can_write_triggers_only_with_a_separate_role() -> None:
     of_triggers = {("scheduletriggers", "patch"), ("scheduletriggers/status", "patch")}
     assert not of_triggers & writes("longshore")
     assert writes("longshore-triggers") == of_triggers
 
 
-def test_the_controller_and_the_planner_may_write_nothing_but_what_is_their_work() -> None:
+def test_the_controller_and_the_planner_can_write_only_what_they_need() -> None:
     assert writes("podset-planner") == set()
     assert writes("longshore-controller") == {
         ("scheduletriggers", "patch"),
@@ -146,7 +146,7 @@ def test_the_image_has_what_planners_and_agents_need() -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel and nothing else, that can be moved to where the image has it."""
+    """An environment with only the wheel, which can be moved to its place in the image."""
     folder = tmp_path_factory.mktemp("wheel")
     run(uv(), "build", "--wheel", "--out-dir", folder, cwd=ROOT)
     [built] = folder.glob("*.whl")
@@ -157,7 +157,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(probe: dict[str, Any], ports: dict[str, int]) -> bool:
-    """Whether a kubelet would be content."""
+    """Whether a probe of the kubelet succeeds."""
     if "grpc" in probe:
         asked = HealthCheckRequest(service=probe["grpc"].get("service", ""))
         with grpc.insecure_channel(f"127.0.0.1:{probe['grpc']['port']}") as channel:
@@ -177,11 +177,11 @@ def answers(probe: dict[str, Any], ports: dict[str, int]) -> bool:
         return False
 
 
-# What each of them is for: done by the process, and by nobody else.
+# What each command must do. No other process does it in these tests.
 
 
 def schedules(plane: ControlPlane, namespace: str) -> None:
-    """A pod, and a set whose quiet time is over at once."""
+    """It binds a pod, and a set whose quiet time ends immediately."""
     create(plane, namespace, manifest("web"), trigger(quiet="0s"), member("batch"))
     wait_until_running(plane, namespace, 2, within=60)
 
@@ -210,7 +210,7 @@ def plans(plane: ControlPlane, namespace: str) -> None:
 
 
 def annotates(plane: ControlPlane, namespace: str) -> None:
-    """What pods ask for, even where no Prometheus answers."""
+    """It writes the requests of pods, although no Prometheus answers."""
     create(plane, namespace, {**manifest("busy"), "spec": {**manifest("busy")["spec"], "nodeName": "node-0"}})
     shown = ("get", "node", "node-0", "-o", r"jsonpath={.metadata.annotations.requested-pods}")
     eventually(lambda: plane.kubectl(*shown).isdigit(), within=60)
@@ -226,11 +226,11 @@ WORK: dict[str, Callable[[ControlPlane, str], None]] = {
 
 
 @pytest.mark.parametrize("deployment", objects("Deployment"), ids=lambda each: str(each["metadata"]["name"]))
-def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_root(
+def test_the_command_of_a_deployment_works_as_its_user_with_a_read_only_root(
     installed: ControlPlane, namespace: str, wheel: Path, tmp_path: Path, deployment: dict[str, Any]
 ) -> None:
     for file in MANIFESTS:
-        # A planner's Service would have all sets of the shared cluster planned by it.
+        # All sets of the shared cluster would be planned by the Service of this planner.
         documents = yaml.safe_load_all(file.read_text())
         if others := [each for each in documents if each["kind"] not in ("Deployment", "Service")]:
             installed.apply(yaml.safe_dump_all(others))
@@ -267,7 +267,7 @@ def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_ro
         status = Path(f"/proc/{process.pid}/status").read_text()
         process.terminate()
         assert process.wait(20) == 0, log.read_text()
-    # The manifests give it all the rights that it needs.
+    # The manifests give it all rights that it needs.
     assert "is forbidden" not in log.read_text()
     if "--map-root-user" not in str(process.args):
         assert f"Uid:\t{UID}\t{UID}\t{UID}\t{UID}" in status
@@ -278,7 +278,7 @@ def test_the_command_of_a_deployment_does_its_work_as_its_user_on_a_read_only_ro
     [("", "kube-system", "longshore"), ("-static", "longshore-static", "longshore-static")],
     ids=["run", "static"],
 )
-def test_make_deploys_with_the_image_of_the_registry_and_takes_all_back(
+def test_make_deploys_the_image_of_the_registry_and_removes_everything(
     control_plane: ControlPlane, suffix: str, namespace: str, name: str
 ) -> None:
     make(control_plane, f"deploy{suffix}")
@@ -319,7 +319,7 @@ def may(plane: ControlPlane, verb: str, resource: str, subresource: str = "") ->
         return False
 
 
-def test_make_deploys_in_three_parts_and_leaves_triggers_alone_until_told_otherwise(
+def test_make_deploys_three_parts_and_only_the_controller_can_fire_triggers(
     own_cluster: OwnCluster,
 ) -> None:
     plane = own_cluster(nodes=0, kwok=False)
@@ -328,7 +328,7 @@ def test_make_deploys_in_three_parts_and_leaves_triggers_alone_until_told_otherw
     assert may(plane, "patch", triggers)
     plane.kubectl("apply", "-f", "-", input=PALLETS_SERVICE)
     make(plane, "deploy-apart")
-    # The API server goes by what it has heard of roles.
+    # The API server takes a moment to see changed roles.
     eventually(lambda: not may(plane, "patch", triggers))
     assert not may(plane, "patch", triggers, "status")
     assert may(plane, "watch", triggers)
@@ -343,7 +343,7 @@ def test_make_deploys_in_three_parts_and_leaves_triggers_alone_until_told_otherw
     told = plane.kubectl(*every, f"jsonpath={containers}")
     assert told.count("registry.example.org/team/longshore:") == 3
     assert "--controllers=none" in told
-    # By the names and ports of Pallet, and now they lead to us.
+    # The names and ports are those of Pallet, and the services lead to Longshore now.
     shown = "{range .items[*]}{.metadata.name}:{.spec.ports[*].port} {.spec.selector}{'\\n'}{end}"
     services = plane.kubectl("get", "service", "-n", "planner-system", "-o", f"jsonpath={shown}")
     assert services.splitlines() == [

@@ -1,4 +1,4 @@
-"""The rights of `longshore run` are the smallest: it makes use of each, in an API server's own audit log."""
+"""The rights of `longshore run` are minimal: the audit log of an API server shows that it uses each one."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from tests.deploy.podsets import install
+from tests.deploy.custom_resources import install
 from tests.live.pods import create, events, eventually, manifest, placed
 from tests.live.podsets import member, trigger
 from tests.live.test_preemption import PRIORITIES, prioritized
@@ -27,7 +27,7 @@ ACCOUNT = "system:serviceaccount:kube-system:longshore"
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
-    # A watch is worth a line when it begins.
+    # A watch has an audit line when it begins.
     "omitStages": ["ResponseStarted", "ResponseComplete"],
     "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
 }
@@ -65,7 +65,7 @@ def used(log: Path) -> set[Right]:
 
 
 def in_bad_times(rights: set[Right]) -> set[Right]:
-    """What goes with them, and is not needed here: all is well, and the API server streams its lists.
+    """The rights that are needed only after failures, or with API servers that do not stream lists.
 
     An object is read after a write of it whose answer was lost (kube/writer.py); what is watched is listed by
     servers that do not stream (kube/reflector.py).
@@ -93,7 +93,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def port(plane: ControlPlane, tmp_path: Path) -> Iterator[int]:
-    """That of `longshore run` as it is deployed, but with all that it could be asked to do."""
+    """Run `longshore run` as it is deployed, with everything enabled, and yield its port."""
     [config_map] = yaml.safe_load_all((DEPLOY / "configmap.yaml").read_text())
     config = tmp_path / "scheduler.yaml"
     measured = "longshore: {measurements: {provider: metrics-server}}\n"
@@ -114,7 +114,7 @@ def port(plane: ControlPlane, tmp_path: Path) -> Iterator[int]:
         process.wait()
 
 
-def test_every_right_is_made_use_of(plane: ControlPlane, port: int) -> None:
+def test_longshore_run_uses_every_right_that_it_has(plane: ControlPlane, port: int) -> None:
     places_pods_and_makes_room(plane)
     binds_volumes(plane)
     keeps_a_set(plane)
@@ -124,7 +124,7 @@ def test_every_right_is_made_use_of(plane: ControlPlane, port: int) -> None:
 
 
 def places_pods_and_makes_room(plane: ControlPlane) -> None:
-    """Until a pod that is too large has been told so twice: the second time its event is counted up."""
+    """Wait until a pod that is too large is refused twice. The second time its event counts 2."""
     create(plane, "default", manifest("huge", cpu="99"), *(prioritized(f"low-{n}", cpu="7") for n in (0, 1)))
     eventually(lambda: len(placed(plane, "default")) == 2)
     create(plane, "default", prioritized("high", cpu="7", priority="high"))
@@ -135,7 +135,7 @@ def places_pods_and_makes_room(plane: ControlPlane) -> None:
 
 
 def binds_volumes(plane: ControlPlane) -> None:
-    """One that is there, and one that is made for the claim."""
+    """Bind an existing volume, and one that is created for its claim."""
     there, made = (
         storage_class("local", "kubernetes.io/no-provisioner"),
         storage_class("made", "example.com/x"),
@@ -148,7 +148,7 @@ def binds_volumes(plane: ControlPlane) -> None:
 
 
 def keeps_a_set(plane: ControlPlane) -> None:
-    """Held by a gate and released after a while; its plan grows, and goes with its pods."""
+    """Hold a set by a gate and release it. Its plan grows, and is deleted with its pods."""
     gated: dict[str, Any] = {"schedulingGates": [{"name": "longshore.dev/pod-set"}]}
     create(plane, "default", trigger(quiet="1s"), member("first", **gated))
     eventually(lambda: "default/first" in placed(plane, "default"))

@@ -1,4 +1,4 @@
-"""docs/switch.md is true: its commands and its manifests do what it says."""
+"""docs/switch.md is correct: its commands and manifests do what it says."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def documents() -> list[dict[str, Any]]:
 
 
 def shell(plane: ControlPlane, lines: list[str], folder: Path) -> str:
-    """Run the lines as they stand, in one shell."""
+    """Run the lines in one shell."""
     (folder / "bin").mkdir(exist_ok=True)
     kubectl = folder / "bin" / "kubectl"
     kubectl.unlink(missing_ok=True)
@@ -58,10 +58,10 @@ def shell(plane: ControlPlane, lines: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def test_trying_it_beside_kube_scheduler_and_undoing_that(
+def test_trying_longshore_next_to_kube_scheduler_and_undoing_it(
     own_cluster: OwnCluster, start_scheduler: StartScheduler, tmp_path: Path
 ) -> None:
-    """No image can be pulled here: a process with the same rights stands in for the Deployment's pods."""
+    """No image can be pulled here, so a process with the same rights replaces the pods of the Deployment."""
     plane = own_cluster(nodes=2, scheduler=True)
     trying, undoing, _ = commands()
     scheduler = start_scheduler(plane)
@@ -88,7 +88,7 @@ def kube_scheduler(plane: ControlPlane, kubeconfig: Path) -> Iterator[Component]
 
 
 def holder(plane: ControlPlane, folder: Path) -> str:
-    """As the document has people ask for it."""
+    """Return the holder of the lease, with the command on the page."""
     return shell(plane, commands()[2], folder)
 
 
@@ -99,11 +99,11 @@ def wait_for_leader(plane: ControlPlane, folder: Path, *, other_than: str = "") 
         if "kube-scheduler" in leases and (now := holder(plane, folder)) and now != other_than:
             return now
         time.sleep(0.2)
-    raise AssertionError("nobody has taken the lease")
+    raise AssertionError("no scheduler has taken the lease")
 
 
 def test_replacing_kube_scheduler_and_going_back(own_cluster: OwnCluster, tmp_path: Path) -> None:
-    """With the identity of kube-scheduler, its lease, and the arguments of the static pod."""
+    """Longshore has the identity and the lease of kube-scheduler, and the arguments of the static pod."""
     plane = own_cluster(nodes=2, scheduler=True)
     assert plane.scheduler is not None
     plane.scheduler.kill()  # it runs without a lease

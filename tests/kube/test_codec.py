@@ -5,8 +5,10 @@ import json
 import msgspec
 import pytest
 
-from longshore.api import Node, Pod, Volume
+from longshore.api import Node, Pod, PodCondition, Volume
+from longshore.api.kept import kept_conditions
 from longshore.dev import ControlPlane
+from longshore.framework.reads import Reads, kept_of
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.client import Client
 from longshore.kube.codec import Bookmark, Broken, JsonCodec, Undecodable
@@ -322,11 +324,13 @@ def test_equal_parts_of_pods_are_shared() -> None:
     assert one.spec.node_name is other.spec.node_name
 
 
-def test_annotations_of_pods_are_kept_only_if_asked_for() -> None:
-    note = pb.StringEntry(key="example.com/note", value="one").SerializeToString()
-    raw = pb.Pod(metadata=pb.ObjectMeta(name="a", annotations=[note])).SerializeToString()
+def test_annotations_of_pods_are_kept_only_if_a_plugin_reads_them() -> None:
+    notes = {"example.com/note": "one", "example.org/other": "two"}
+    entries = [pb.StringEntry(key=k, value=v).SerializeToString() for k, v in notes.items()]
+    raw = pb.Pod(metadata=pb.ObjectMeta(name="a", annotations=entries)).SerializeToString()
     assert decode_pod(raw).metadata.annotations == {}
-    assert decode_pod(raw, annotated=True).metadata.annotations == {"example.com/note": "one"}
+    kept = kept_of(Reads(pod_annotations=("example.com/note",)))
+    assert decode_pod(raw, kept).metadata.annotations == {"example.com/note": "one"}
 
 
 def test_volumes_of_no_interest_to_scheduling_are_dropped() -> None:
@@ -352,6 +356,10 @@ def resized(*, generation: int, node: str = "n1", leaving: bool = False) -> Pod:
     return decode_pod(message.SerializeToString())
 
 
+def kinds(conditions: tuple[PodCondition, ...]) -> list[str]:
+    return [each.type for each in kept_conditions(conditions)]
+
+
 def test_a_pod_of_the_first_generation_was_never_resized() -> None:
     status = resized(generation=1).status
     assert status.container_statuses == ()
@@ -362,17 +370,17 @@ def test_a_pod_of_the_first_generation_was_never_resized() -> None:
 def test_a_pod_that_may_have_been_resized_tells_what_it_holds(generation: int) -> None:
     status = resized(generation=generation).status
     assert [(s.name, s.resources is None) for s in status.container_statuses] == [("main", False)]
-    assert [c.type for c in status.conditions] == ["PodResizePending"]
+    assert kinds(status.conditions) == ["PodResizePending"]
 
 
 @pytest.mark.parametrize("generation", [1, 2])
 def test_a_pod_on_its_way_out_tells_whether_it_was_disrupted(generation: int) -> None:
     status = resized(generation=generation, leaving=True).status
-    assert [c.type for c in status.conditions] == ["PodResizePending", "DisruptionTarget"]
+    assert kinds(status.conditions) == ["PodResizePending", "DisruptionTarget"]
 
 
 def test_a_pod_without_a_node_tells_why() -> None:
-    assert [c.type for c in resized(generation=1, node="").status.conditions] == ["PodScheduled"]
+    assert kinds(resized(generation=1, node="").status.conditions) == ["PodScheduled"]
 
 
 def test_nodes_share_the_images_they_have_in_common() -> None:

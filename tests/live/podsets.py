@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from tests.deploy.podsets import install as install_kinds
+from tests.deploy.custom_resources import install as install_kinds
 from tests.live.pods import manifest
 
 from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, plan_name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.deploy.podsets import FOLDER
+from tests.deploy.custom_resources import FOLDER
 from tests.live.pods import create, eventually, manifest, placed
 from tests.live.podsets import install_kinds, member, trigger
 from tests.live.processes import DEPLOY, running

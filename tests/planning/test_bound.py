@@ -1,4 +1,4 @@
-"""No plan costs less than its bound: compared with every plan there is, by plain arithmetic."""
+"""No plan costs less than its bound. The tests compute the cost of all possible plans."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -22,7 +22,7 @@ NAMES = ("n1", "n2", "n3")
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod], list[Pod]]:
-    """Nodes, pods on them, and a few that are to be placed."""
+    """Nodes, the pods on them, and a few pods to place."""
     there: list[Node] = [
         drawn.unschedulable() if draw(st.integers(0, 4)) == 0 else drawn
         for drawn in [draw(nodes(name=name)) for name in NAMES[: draw(st.integers(1, 3))]]
@@ -62,13 +62,13 @@ def cost(objective: Objective, there: Sequence[Node], used: Mapping[str, Amounts
 def all_plans(
     there: Sequence[Node], placed: Sequence[Pod], waiting: Sequence[Pod]
 ) -> list[Mapping[str, Amounts]]:
-    """What is on the nodes after every way to place all pods that has room for them."""
+    """The amounts on the nodes after each possible way to place all pods."""
     before = [(each, each.spec.node_name) for each in placed]
     found = []
     open_to_all = [each.metadata.name for each in there if not each.spec.unschedulable]
     for choice in product(open_to_all, repeat=len(waiting)):
         used = loads(there, [*before, *zip(waiting, choice, strict=True)])
-        # A node that is too full already takes pods that ask for nothing of what it lacks.
+        # A node that is overfull still takes pods that request nothing of what it lacks.
         fits = all(
             used[node.metadata.name].get(resource, 0) <= amounts(node.status.allocatable).get(resource, 0)
             for node in there
@@ -104,40 +104,40 @@ def pieces(count: int, cpu: str = "1") -> list[PodBuilder]:
     return [pod(f"p{number}").requests(cpu=cpu) for number in range(count)]
 
 
-def test_balance_is_bound_by_what_is_used_already() -> None:
+def test_the_bound_of_balance_includes_what_is_already_used() -> None:
     plan = World(*three(), pod("old").requests(cpu="3").on("n1")).plan(*pieces(1))
     assert plan.bound == plan.objective == 0.75
 
 
-def test_balance_is_bound_by_the_level_to_which_all_nodes_are_filled() -> None:
+def test_the_bound_of_balance_is_the_level_to_which_all_nodes_are_filled() -> None:
     plan = World(*three()).plan(*pieces(6))
     assert plan.bound == pytest.approx(0.5)
     assert plan.gap == pytest.approx(0.0, abs=1e-6)
 
 
-def test_balance_is_bound_by_the_largest_pod() -> None:
+def test_the_bound_of_balance_includes_the_largest_pod() -> None:
     plan = World(room("n1", "4"), room("n2", "10", "16Gi")).plan(*pieces(1, "6"))
     assert plan.bound == pytest.approx(0.6)
 
 
-def test_balance_is_bound_by_memory_as_well() -> None:
+def test_the_bound_of_balance_includes_memory() -> None:
     plan = World(*three()).plan(*(pod(name).requests(memory="4Gi") for name in "abc"))
     assert plan.bound == pytest.approx(0.5)
 
 
-def test_a_full_node_that_is_cordoned_raises_no_bound() -> None:
+def test_a_full_cordoned_node_does_not_raise_the_bound() -> None:
     full = room("n1", "100").unschedulable()
     world = World(full, room("n2"), pod("old").requests(cpu="100").on("n1"))
     problem = world.problem(*pieces(1))
     assert COSTS["Balance"](world.cluster).bound(problem.pods) == pytest.approx(0.25)
 
 
-def test_packing_is_bound_by_the_nodes_in_use_and_those_it_takes_besides() -> None:
+def test_the_bound_of_pack_counts_the_nodes_in_use_and_the_further_ones_needed() -> None:
     plan = World(*three(), pod("old").requests(cpu="3").on("n1")).plan(*pieces(6), objective="Pack")
     assert plan.bound == plan.objective == 3
 
 
-def test_packing_is_bound_by_the_number_of_pods_that_nodes_take() -> None:
+def test_the_bound_of_pack_includes_the_number_of_pods_per_node() -> None:
     nodes = [each.allocatable(pods="2") for each in three()]
     assert World(*nodes).plan(*pieces(4, "0"), objective="Pack").bound == 2
 

@@ -1,4 +1,4 @@
-"""What an earlier plan had decided stays, as long as it can; and where pods may go at all."""
+"""Pods that stay on the nodes of an earlier plan, and pods that may use only eligible nodes."""
 
 from tests.planning.worlds import World, by_name, reasons, room, three
 
@@ -18,7 +18,7 @@ def uid(name: str) -> str:
     return pod(name).metadata.uid
 
 
-def test_a_kept_pod_stays_where_scores_would_not_have_it() -> None:
+def test_a_kept_pod_stays_although_scores_prefer_another_node() -> None:
     plan = World(*NODES).plan(web("a"), web("b"), kept={uid("b"): "n3"})
     assert by_name(plan) == {"a": "n1", "b": "n3"}
 
@@ -35,28 +35,28 @@ def test_a_new_pod_of_higher_priority_does_not_move_a_kept_one() -> None:
     assert by_name(plan) == {"a": "n1"}
 
 
-def test_a_kept_pod_whose_node_is_gone_is_planned_anew() -> None:
+def test_a_kept_pod_whose_node_is_gone_is_planned_again() -> None:
     plan = World(*NODES).plan(web("a"), web("b"), kept={uid("a"): "n3", uid("b"): "no-more"})
     assert by_name(plan) == {"a": "n3", "b": "n1"}
 
 
-def test_a_kept_pod_whose_node_is_cordoned_by_now_is_planned_anew() -> None:
+def test_a_kept_pod_whose_node_was_cordoned_is_planned_again() -> None:
     world = World(NODES[0], NODES[1].unschedulable(), NODES[2])
     assert by_name(world.plan(web("a"), kept={uid("a"): "n2"})) == {"a": "n1"}
 
 
-def test_a_kept_pod_whose_node_is_full_by_now_is_planned_anew() -> None:
+def test_a_kept_pod_whose_node_became_full_is_planned_again() -> None:
     world = World(*NODES, pod("other").requests(cpu="4").on("n2"))
     assert by_name(world.plan(web("a"), kept={uid("a"): "n2"})) == {"a": "n1"}
 
 
-def test_of_two_kept_pods_that_exclude_each_other_by_now_the_second_is_planned_anew() -> None:
+def test_of_two_kept_pods_that_now_exclude_each_other_the_second_is_planned_again() -> None:
     pods = [web(name).labels(app="web").anti_affinity_to(HOST, app="web") for name in "ab"]
     plan = World(*NODES).plan(*pods, kept={uid("a"): "n2", uid("b"): "n2"})
     assert by_name(plan) == {"a": "n2", "b": "n1"}
 
 
-def test_a_kept_pod_may_be_the_company_of_one_before_it() -> None:
+def test_a_kept_pod_may_be_required_by_an_earlier_one() -> None:
     near = web("near").affinity_to(HOST, app="db")
     kept = {uid("near"): "n2", uid("db"): "n2"}
     plan = World(*NODES).plan(near, web("db").labels(app="db"), kept=kept)
@@ -66,7 +66,7 @@ def test_a_kept_pod_may_be_the_company_of_one_before_it() -> None:
     ]
 
 
-def test_a_kept_pod_that_was_promised_its_node_does_not_stand_in_its_own_way() -> None:
+def test_a_kept_pod_that_is_nominated_to_its_node_does_not_block_itself() -> None:
     twin, nominee = (web(name).requests(cpu="4").gates("wait") for name in "ab")
     nominee = nominee.nominated("n1")
     rival = web("rival").requests(cpu="4").priority(10)
@@ -77,7 +77,7 @@ def test_a_kept_pod_that_was_promised_its_node_does_not_stand_in_its_own_way() -
     }
 
 
-def test_a_kept_pod_that_is_not_in_the_set_is_nobody() -> None:
+def test_a_kept_pod_that_is_not_in_the_set_is_ignored() -> None:
     assert by_name(World(*NODES).plan(web("a"), kept={uid("b"): "n2"})) == {"a": "n1"}
 
 
@@ -86,7 +86,7 @@ def test_a_pod_goes_to_eligible_nodes_only() -> None:
     assert by_name(plan) == {"a": "n2", "b": "n1"}
 
 
-def test_alike_pods_may_have_different_eligible_nodes() -> None:
+def test_equal_pods_may_have_different_eligible_nodes() -> None:
     eligible = {uid("a"): {"n2"}, uid("b"): {"n3"}, uid("c"): {"n2", "n3"}}
     pods = [web(name).requests(cpu="3") for name in "abc"]
     plan = World(*NODES).plan(*pods, eligible=eligible)
@@ -99,7 +99,7 @@ def test_a_pod_without_eligible_nodes_is_left_out() -> None:
     assert reasons(plan) == {"a": f"0/3 nodes are available: 3 {NOT_ELIGIBLE}."}
 
 
-def test_nodes_that_a_plugin_rules_out_are_told_beside_those_that_are_not_eligible() -> None:
+def test_nodes_ruled_out_by_a_plugin_are_listed_besides_those_not_eligible() -> None:
     plan = World(*three()).plan(web("a").only_on("n1"), eligible={uid("a"): {"n2"}})
     (reason,) = reasons(plan).values()
     assert f"2 {NOT_ELIGIBLE}" in reason

@@ -24,7 +24,7 @@ def test_a_plan_that_leaves_out_a_pod_is_not_complete() -> None:
     ("objective", "bound", "gap"),
     [(0.8, None, None), (0.8, 0.6, 0.25), (0.8, 0.8, 0.0), (0.0, 0.0, 0.0), (0.5, 0.6, 0.0)],
 )
-def test_the_gap_is_the_share_of_the_cost_that_could_be_saved(
+def test_the_gap_is_the_largest_possible_saving_as_a_share_of_the_cost(
     objective: float, bound: float | None, gap: float | None
 ) -> None:
     assert Plan((WEB,), (), objective, bound).gap == (None if gap is None else pytest.approx(gap))

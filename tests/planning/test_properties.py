@@ -1,4 +1,4 @@
-"""Whatever the pods and nodes, a plan holds, by the engine's filters and by those of a plain scheduler."""
+"""For any pods and nodes, a plan is valid by the engine's filters and by those of the reference scheduler."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ NAMES = ("n1", "n2", "n3", "n4")
 
 @st.composite
 def sets(draw: st.DrawFn) -> list[PodBuilder]:
-    """Pods of few shapes: some alike, some not."""
+    """Pods of a few shapes: some alike, some not."""
     shapes = draw(st.lists(choosy_pods(name="shape"), min_size=1, max_size=4))
     picks = draw(st.lists(st.integers(0, len(shapes) - 1), min_size=1, max_size=9))
     return [renamed(shapes[pick], f"p{number}") for number, pick in enumerate(picks)]
@@ -55,7 +55,7 @@ def reference_of(nodes: Sequence[Node], placed: Sequence[Pod]) -> Reference:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(NODES, running(), sets(), OBJECTIVES)
-def test_every_plan_holds_and_who_is_left_out_fits_nowhere(
+def test_every_plan_is_valid_and_pods_left_out_fit_nowhere(
     nodes: Sequence[Node], placed: list[PodBuilder], pods: list[PodBuilder], objective: Objective
 ) -> None:
     world = World(*nodes, *placed)
@@ -80,7 +80,7 @@ def test_every_plan_holds_and_who_is_left_out_fits_nowhere(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(NODES, running(), sets(), OBJECTIVES)
-def test_a_plan_checked_is_the_same_plan(
+def test_checking_a_plan_gives_the_same_plan(
     nodes: Sequence[Node], placed: list[PodBuilder], pods: list[PodBuilder], objective: Objective
 ) -> None:
     world = World(*nodes, *placed)
@@ -92,7 +92,7 @@ def test_a_plan_checked_is_the_same_plan(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(NODES, running(), sets(), OBJECTIVES)
-def test_a_plan_kept_is_the_same_plan(
+def test_keeping_a_plan_gives_the_same_plan(
     nodes: Sequence[Node], placed: list[PodBuilder], pods: list[PodBuilder], objective: Objective
 ) -> None:
     world = World(*nodes, *placed)

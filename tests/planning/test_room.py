@@ -1,4 +1,4 @@
-"""A set has to fit as a whole: each pod counts with those planned before it and those on the nodes."""
+"""A set must fit as a whole: each pod counts together with those planned before it and those on the nodes."""
 
 from collections import Counter
 
@@ -18,19 +18,19 @@ def large(number: int) -> PodBuilder:
 
 
 @pytest.mark.parametrize("objective", ["Balance", "Pack"])
-def test_six_pods_fill_three_nodes_to_the_brim(objective: Objective) -> None:
+def test_six_pods_fill_three_nodes_completely(objective: Objective) -> None:
     plan = World(*three()).plan(*map(large, range(6)), objective=objective)
     assert plan.complete
     assert Counter(by_name(plan).values()) == {"n1": 2, "n2": 2, "n3": 2}
 
 
-def test_the_seventh_pod_is_left_out_with_the_reason_that_it_would_be_told() -> None:
+def test_the_seventh_pod_is_left_out_with_the_reason_of_the_filter() -> None:
     plan = World(*three()).plan(*map(large, range(7)))
     assert len(plan.assignments) == 6
     assert list(reasons(plan).values()) == [NO_CPU]
 
 
-def test_all_or_nothing_leaves_out_every_pod_and_says_on_whose_account() -> None:
+def test_all_or_nothing_leaves_out_every_pod_and_names_the_cause() -> None:
     plan = World(*three()).plan(*map(large, range(7)), all_or_nothing=True)
     assert plan.assignments == ()
     assert len(plan.left_out) == 7
@@ -55,7 +55,7 @@ def test_a_pod_too_large_for_any_node_does_not_hold_back_the_others() -> None:
     assert reasons(plan) == {"huge": NO_CPU}
 
 
-def test_pods_on_the_nodes_take_their_room() -> None:
+def test_pods_on_the_nodes_take_up_room() -> None:
     world = World(*three(), pod("old").requests(cpu="3").on("n1"), pod("older").requests(cpu="3").on("n2"))
     assert set(by_name(world.plan(large(1), large(2))).values()) == {"n3"}
 
@@ -73,13 +73,13 @@ def test_host_ports_are_counted() -> None:
     assert len(plan.left_out) == 1
 
 
-def test_large_pods_get_the_room_that_small_ones_could_do_without() -> None:
+def test_large_pods_get_the_room_that_small_ones_do_not_need() -> None:
     small = [pod(f"a-small-{number}").requests(cpu="1") for number in range(4)]
     whole = [pod(f"z-whole-{number}").requests(cpu="4") for number in range(2)]
     assert World(*three()).plan(*small, *whole).complete
 
 
-def test_the_order_of_the_plan_is_one_in_which_it_can_be_carried_out() -> None:
+def test_a_plan_can_be_carried_out_in_its_order() -> None:
     pods = [large(number) for number in range(6)]
     world = World(*three())
     assert violations(world.engine.chooser("longshore"), world.plan(*pods), infos(*pods)) == []
@@ -95,7 +95,7 @@ def test_a_set_without_pods_is_a_complete_plan() -> None:
     assert plan.assignments == ()
 
 
-def test_a_pod_whose_requests_cannot_be_read_is_left_out_for_that() -> None:
+def test_a_pod_with_invalid_requests_is_left_out_for_that_reason() -> None:
     plan = World(*three()).plan(pod("odd").requests(cpu="many"), large(1))
     assert set(by_name(plan)) == {"p1"}
     assert "many" in reasons(plan)["odd"]
@@ -103,22 +103,22 @@ def test_a_pod_whose_requests_cannot_be_read_is_left_out_for_that() -> None:
 
 @pytest.mark.parametrize("placed", [large(1).on("n1"), large(1).uid("of-a-predecessor").on("n1")])
 def test_a_pod_that_has_a_node_cannot_be_planned(placed: PodBuilder) -> None:
-    with pytest.raises(ValueError, match="default/p1 has a node already"):
+    with pytest.raises(ValueError, match="default/p1: it already has a node"):
         World(*three(), placed).plan(large(1))
 
 
-def test_a_pod_that_is_bound_to_a_node_unknown_here_cannot_be_planned() -> None:
-    with pytest.raises(ValueError, match="default/p1 has a node already"):
+def test_a_pod_that_is_bound_to_an_unknown_node_cannot_be_planned() -> None:
+    with pytest.raises(ValueError, match="default/p1: it already has a node"):
         World(*three()).plan(large(1).on("elsewhere"))
 
 
 def test_a_pod_that_is_assumed_cannot_be_planned() -> None:
     world = World(*three())
     world.cluster.assume(infos(large(1))[large(1).metadata.uid], "n2")
-    with pytest.raises(ValueError, match="default/p1 has a node already"):
+    with pytest.raises(ValueError, match="default/p1: it already has a node"):
         world.plan(large(1))
 
 
-def test_a_pod_cannot_come_twice() -> None:
-    with pytest.raises(ValueError, match="default/p1 comes twice"):
+def test_a_pod_cannot_be_in_a_set_twice() -> None:
+    with pytest.raises(ValueError, match="default/p1 twice"):
         World(*three()).plan(large(1), large(1))

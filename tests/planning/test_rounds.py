@@ -1,4 +1,4 @@
-"""In which order pods are tried, and what is done when some are left over."""
+"""The order in which pods are tried, and the further rounds when some of them find no node."""
 
 import pytest
 from tests.planning.worlds import World, by_name, never_late, picture, reasons, room, three
@@ -24,14 +24,14 @@ def test_many_small_pods_do_not_displace_a_more_important_large_one() -> None:
     assert by_name(plan) == {"large": "n1"}
 
 
-def test_of_equally_important_pods_as_many_as_can_be_are_placed() -> None:
-    """The large one is tried first, and gives way to the small ones in another round."""
+def test_of_pods_with_equal_priority_as_many_as_possible_are_placed() -> None:
+    """The large one is tried first, and comes after the small ones in another round."""
     small = [large(f"small-{number}", "1") for number in range(4)]
     plan = World(room("n1")).plan(*small, large("large"))
     assert set(by_name(plan)) == {each.metadata.name for each in small}
 
 
-def test_pods_that_few_nodes_will_do_for_come_before_those_that_may_go_anywhere() -> None:
+def test_pods_that_fit_on_few_nodes_come_before_those_that_fit_anywhere() -> None:
     nodes = (*three(), room("n4").labels(disk="ssd"))
     choosy = large("z-choosy").node_selector(disk="ssd")
     plan = World(*nodes).first_round(*map(large, "abc"), choosy)
@@ -50,13 +50,13 @@ def test_of_plans_that_place_as_many_pods_the_cheaper_one_is_taken() -> None:
 
 
 def test_pods_are_packed_tightly_if_that_gives_room_to_all() -> None:
-    """By scores the first two get a node each, and none is left for the one after them."""
+    """By scores, the first two get a node each, and there is none for the third."""
     first = [large(f"p{number}", "2").priority(1) for number in range(2)]
     assert World(room("n1"), room("n2")).plan(*first, large("last")).complete
 
 
 def test_reasons_are_those_of_the_plan_that_was_taken() -> None:
-    """Rounds before it place one of the large pods, and then only cpu is lacking for the other."""
+    """Earlier rounds place one of the large pods, and then the other one lacks only cpu."""
     larger = pod("larger").requests(cpu="4", memory="1Gi")
     wide = pod("large").requests(cpu="3500m", memory="1Gi")
     heavy = [pod(f"heavy-{number}").requests(cpu="1", memory="4Gi") for number in range(2)]
@@ -66,7 +66,7 @@ def test_reasons_are_those_of_the_plan_that_was_taken() -> None:
 
 
 class Ticking:
-    """A clock that moves on by so much each time someone looks at it."""
+    """A clock that advances by one step each time it is read."""
 
     def __init__(self, step: float) -> None:
         self.now = 0.0
@@ -81,14 +81,14 @@ def crowd() -> list[PodBuilder]:
     return [*(large(f"small-{number}", "1") for number in range(4)), large("large")]
 
 
-def test_the_first_round_is_finished_however_long_it_takes() -> None:
+def test_the_first_round_is_completed_however_long_it_takes() -> None:
     plan = greedy.plan(World(room("n1")).problem(*crowd()), clock=Ticking(10.0), budget=0.3)
     assert by_name(plan) == {"large": "n1"}
     assert len(plan.left_out) == 4
 
 
-def test_a_round_that_takes_too_long_is_given_up() -> None:
-    """Looked at: as it begins, after the first round, and then before each pod of another one."""
+def test_a_round_that_takes_too_long_is_abandoned() -> None:
+    """The clock is read at the start, after the first round, and then before each pod of the next round."""
     plan = greedy.plan(World(room("n1")).problem(*crowd()), clock=Ticking(0.1), budget=0.35)
     assert by_name(plan) == {"large": "n1"}
 
@@ -108,7 +108,7 @@ def test_between_rounds_nothing_of_the_plan_is_in_the_cluster() -> None:
 
 
 @pytest.mark.parametrize("kept", [{}, {"uid-default-small-0": "n1"}])
-def test_what_happens_to_nodes_between_rounds_is_seen_by_the_next(kept: dict[str, str]) -> None:
+def test_the_next_round_sees_changes_of_nodes_between_rounds(kept: dict[str, str]) -> None:
     world = World(room("n1"))
     found = greedy.Search(world.problem(*crowd(), kept=kept), clock=never_late, budget=0.3)
     found.round()
@@ -119,7 +119,7 @@ def test_what_happens_to_nodes_between_rounds_is_seen_by_the_next(kept: dict[str
     assert found.plan.complete
 
 
-def test_a_node_that_goes_between_rounds_is_not_planned_with_afterwards() -> None:
+def test_a_node_that_is_removed_between_rounds_is_not_used_afterwards() -> None:
     nodes = [room("n1"), room("n2")]
     world = World(*nodes)
     found = search(world, *crowd(), large("another"))
@@ -128,16 +128,16 @@ def test_a_node_that_goes_between_rounds_is_not_planned_with_afterwards() -> Non
     world.engine.receive(Change(nodes[1], None), now=0.0)
     while not found.over:
         found.round()
-    # The best so far counts, though it will be found out that it does not hold.
+    # The best plan so far counts, although it will turn out to be invalid.
     assert len(found.plan.assignments) >= best
 
 
-def test_a_plan_is_asked_for_before_there_is_one() -> None:
-    with pytest.raises(ValueError, match="no round yet"):
+def test_asking_for_a_plan_before_the_first_round_is_an_error() -> None:
+    with pytest.raises(ValueError, match="before the first round"):
         _ = search(World(*three()), large("a")).plan
 
 
-def test_the_seconds_are_those_of_the_clock() -> None:
+def test_the_seconds_of_a_plan_are_measured_by_the_clock() -> None:
     assert greedy.plan(World(*three()).problem(large("a")), clock=Ticking(0.25)).seconds == 0.25
 
 
@@ -161,14 +161,14 @@ def test_packing_fills_nodes_that_are_in_use_before_it_opens_another() -> None:
     assert set(by_name(world.plan(large("a", "1"), large("b", "1"), objective="Pack")).values()) == {"n2"}
 
 
-def test_packing_takes_a_pod_of_a_daemonset_for_no_sign_of_use() -> None:
+def test_packing_does_not_count_a_node_with_only_a_daemonset_pod_as_used() -> None:
     agents = [pod(f"agent-{name}").owner("DaemonSet", "agent").on(name) for name in ("n1", "n2", "n3")]
     plan = World(*three(), *agents, pod("old").on("n3")).plan(large("a", "1"), objective="Pack")
     assert by_name(plan) == {"a": "n3"}
     assert plan.objective == 1
 
 
-def test_packing_opens_the_roomiest_node() -> None:
+def test_packing_opens_the_node_with_the_most_room() -> None:
     roomiest = room("n2", "16", "32Gi").taint("spot", effect="PreferNoSchedule")
     nodes = (room("n1", "4"), roomiest, room("n3", "4"))
     plan = World(*nodes).plan(*(large(f"p{number}", "2") for number in range(8)), objective="Pack")

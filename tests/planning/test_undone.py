@@ -1,4 +1,4 @@
-"""Planning leaves the cluster as it was, and plugins that remember pods as they were, whatever happens."""
+"""Planning leaves the cluster and the state of plugins as they were, whatever happens."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ HOST = "kubernetes.io/hostname"
 
 
 def various(count: int = 8) -> list[PodBuilder]:
-    """Pods that count in every table."""
+    """Pods that are counted in every table of the cluster."""
     return [
         pod(f"p{number}")
         .requests(cpu="1", memory="1Gi")
@@ -50,7 +50,7 @@ def test_a_kept_pod_leaves_no_trace() -> None:
     assert picture(staged.cluster) == before
 
 
-def test_a_pod_that_was_promised_a_node_is_promised_it_again() -> None:
+def test_the_nomination_of_a_pod_is_restored() -> None:
     nominee = pod("nominee").requests(cpu="1").nominated("n3").gates("wait")
     staged = world()
     before = picture(staged.cluster)
@@ -59,7 +59,7 @@ def test_a_pod_that_was_promised_a_node_is_promised_it_again() -> None:
 
 
 class Faulty:
-    """Its filter fails for one pod, and lets all others pass."""
+    """A plugin whose filter fails for one pod, and lets all others pass."""
 
     name = "Faulty"
 
@@ -82,7 +82,7 @@ def test_a_plugin_that_raises_fails_its_pod_alone() -> None:
     assert picture(staged.cluster) == before
 
 
-def test_an_interruption_midway_leaves_no_trace() -> None:
+def test_an_interruption_leaves_no_trace() -> None:
     staged = world(Faulty(KeyboardInterrupt()))
     before = picture(staged.cluster)
     with pytest.raises(KeyboardInterrupt):
@@ -90,7 +90,7 @@ def test_an_interruption_midway_leaves_no_trace() -> None:
     assert picture(staged.cluster) == before
 
 
-def test_a_score_that_raises_is_told_as_the_reason() -> None:
+def test_a_score_that_raises_is_given_as_the_reason() -> None:
     class Faulty:
         name = "Faulty"
 
@@ -102,7 +102,7 @@ def test_a_score_that_raises_is_told_as_the_reason() -> None:
 
 
 class Licenses:
-    """Remembers who was given one, of as many as there are."""
+    """A plugin that gives out a limited number of licenses and remembers which pods have one."""
 
     name = "Licenses"
 
@@ -124,7 +124,7 @@ class Licenses:
             self.holders.remove(pod.pod.metadata.name)
 
 
-def test_a_plugin_that_reserves_has_its_say_and_forgets_the_planned_pods() -> None:
+def test_a_plugin_that_reserves_can_reject_pods_and_forgets_the_planned_ones() -> None:
     licenses = Licenses(2)
     staged = world(licenses)
     before = picture(staged.cluster)
@@ -135,7 +135,7 @@ def test_a_plugin_that_reserves_has_its_say_and_forgets_the_planned_pods() -> No
     assert picture(staged.cluster) == before
 
 
-def test_reservations_are_given_back_last_one_first() -> None:
+def test_reservations_are_undone_last_one_first() -> None:
     licenses = Licenses(9)
     world(licenses).plan(*various(2))
     names = [each.partition(" ")[2] for each in licenses.told]
@@ -143,7 +143,7 @@ def test_reservations_are_given_back_last_one_first() -> None:
     assert names[:2] == names[:1:-1]
 
 
-def test_of_several_plugins_that_reserve_the_last_one_forgets_first() -> None:
+def test_the_plugin_that_reserved_last_unreserves_first() -> None:
     told: list[str] = []
 
     class Noting:
@@ -160,7 +160,7 @@ def test_of_several_plugins_that_reserve_the_last_one_forgets_first() -> None:
     assert told == ["First reserves", "Second reserves", "Second forgets", "First forgets"]
 
 
-def test_a_plugin_that_cannot_forget_does_not_keep_pods_in_the_cluster() -> None:
+def test_a_plugin_whose_unreserve_fails_does_not_keep_pods_in_the_cluster() -> None:
     class Stubborn:
         name = "Stubborn"
 
@@ -176,7 +176,7 @@ def test_a_plugin_that_cannot_forget_does_not_keep_pods_in_the_cluster() -> None
     assert picture(staged.cluster) == before
 
 
-def test_volumes_that_planned_pods_would_take_are_free_again() -> None:
+def test_volumes_for_planned_pods_are_free_again() -> None:
     staged = World(
         *three(),
         storage_class("local").waiting(),

@@ -1,4 +1,4 @@
-"""A cluster to plan on, and a picture of all that it counts."""
+"""A cluster for planning, and a snapshot of everything that it counts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def never_late() -> float:
 
 
 class World:
-    """An engine with the default plugins, more of the test's own after them, and these objects."""
+    """An engine with the default plugins, followed by those of the test, and with these objects."""
 
     def __init__(self, *objects: Any, plugins: tuple[Any, ...] = ()) -> None:
         self.engine: Engine = engine_of(*plugins, defaults=True)
@@ -43,12 +43,12 @@ class World:
         return greedy.plan(self.problem(*pods, **options), clock=never_late)
 
     def first_round(self, *pods: Pod, **options: Any) -> Plan:
-        """What is planned if there is no time to try again."""
+        """The plan if there is no time for a second round."""
         return greedy.plan(self.problem(*pods, **options), clock=never_late, budget=0.0)
 
 
 def by_name(plan: Plan) -> dict[str, str]:
-    """Where the pods go, by their names alone."""
+    """The node of each pod, by the names of the pods."""
     return {each.pod.partition("/")[2]: each.node for each in plan.assignments}
 
 
@@ -61,9 +61,9 @@ def infos(*pods: Pod) -> Mapping[str, PodInfo]:
 
 
 def picture(cluster: ClusterState) -> dict[str, object]:
-    """All that changes when pods come and go."""
-    census = cluster.census
-    terms = (census._affinity, census._anti_affinity, census._preferred)
+    """Everything that changes when pods come and go."""
+    pod_counts = cluster.pod_counts
+    terms = (pod_counts._affinity, pod_counts._anti_affinity, pod_counts._preferred)
     return {
         "requested": cluster.requested.tolist(),
         "nonzero": cluster.nonzero_requested.tolist(),
@@ -71,7 +71,9 @@ def picture(cluster: ClusterState) -> dict[str, object]:
         "on nodes": [[info.pod.key for info in cluster.pods_on(row)] for row in range(len(cluster.known))],
         "ports": {port: dict(users) for port, users in cluster.ports._users.items()},
         "claims": dict(cluster._claim_users),
-        "groups": {ns: {k: dict(g.rows) for k, g in groups.items()} for ns, groups in census._groups.items()},
+        "groups": {
+            ns: {k: dict(g.rows) for k, g in groups.items()} for ns, groups in pod_counts._groups.items()
+        },
         "terms": [{term: dict(group.rows) for term, group in each._groups.items()} for each in terms],
         "nominated": {
             name: {info.pod.metadata.uid for info in cluster.nominations.on(name)}

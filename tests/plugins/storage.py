@@ -16,7 +16,7 @@ _replace = msgspec.structs.replace
 
 
 class Storage:
-    """A cluster in the making; each object that is put has a version of its own."""
+    """A cluster with volumes. Each object that is put gets a new version."""
 
     def __init__(self, *objects: ApiObject) -> None:
         self.cluster = ClusterState()
@@ -39,7 +39,7 @@ class Storage:
         self.cluster.put(_kind(thing), thing, None)
 
     def apply(self, patch: PatchObject) -> None:
-        """What the API server would make of the patch, told by the watch."""
+        """Change the object as the API server would, and report it as the watch would."""
         key = f"{patch.namespace}/{patch.name}" if patch.namespace else patch.name
         old = self.cluster.get(patch.kind, key)
         assert old is not None
@@ -61,7 +61,7 @@ def _merged(old: Any, patch: Any) -> Any:
 def verdicts(
     plugin: Any, pod: Pod, cluster: ClusterState, state: CycleState | None = None
 ) -> dict[str, Status]:
-    """What the plugin says of each node that it refuses, or of all of them under "" if PreFilter does."""
+    """The status of each node that the plugin rejects; under "" if PreFilter rejects the pod."""
     state = CycleState() if state is None else state
     info = PodInfo.of(pod)
     if not plugin.concerns(info):
@@ -100,7 +100,7 @@ def reasons(plugin: Any, pod: Pod, cluster: ClusterState) -> dict[str, tuple[str
 
 
 class PreBindDriver:
-    """Runs the generator of PreBind up to the wait for the volume controller, and then on from there."""
+    """Runs the generator of PreBind up to the wait for the volume controller, and then from there."""
 
     def __init__(self, running: Generator[Effect, Outcome, Status | None]) -> None:
         self._running = running
@@ -109,7 +109,7 @@ class PreBindDriver:
         self.status: Status | None = None
 
     def run(self, answer: Callable[[PatchObject], Outcome]) -> "PreBindDriver":
-        """Perform the writes; stops at the wait, or with the end."""
+        """Perform the writes, up to the wait or the end."""
         outcome: Outcome | None = None
         while True:
             try:
@@ -129,7 +129,7 @@ class PreBindDriver:
         return self.effects[-1]
 
     def look(self) -> Outcome | None:
-        """What the wait says now; if it is over, the generator ends."""
+        """The outcome of the wait by now. If there is one, the generator continues to its end."""
         outcome = self.wait.check()
         if outcome is not None:
             self._end(outcome)
@@ -146,7 +146,7 @@ class PreBindDriver:
 
 
 def landed(_patch: PatchObject) -> Outcome:
-    """The API server has taken the write; the watch has not told of it yet."""
+    """The outcome of a write that the API server accepted and the watch has not reported yet."""
     return Succeeded()
 
 
@@ -163,7 +163,7 @@ def pool(
     labels: dict[str, str] | None = None,
     reachable: bool = True,
 ) -> CSIStorageCapacity:
-    """Room for volumes of a class, in reach of the nodes with these labels."""
+    """Storage capacity for volumes of a class, for the nodes with these labels."""
     return CSIStorageCapacity(
         metadata=ObjectMeta(name=name, namespace="kube-system"),
         node_topology=LabelSelector(match_labels=labels or {}) if reachable else None,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.plugins.asking import rejections, scores
+from tests.plugins.single_plugin import rejections, scores
 
 from longshore.api import NodeAffinity as Affinity
 from longshore.api import NodeSelector
@@ -18,7 +18,7 @@ from longshore.testing import node, pod
 
 
 class NoHandle:
-    """These plugins need nothing of the engine."""
+    """A handle for plugins that need nothing from the engine."""
 
 
 def made(name: str, args: Any = None) -> Any:
@@ -26,11 +26,11 @@ def made(name: str, args: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("name", ["NodeResourcesFit", "NodeName", "DefaultBinder", "DynamicResources"])
-def test_a_plugin_is_made_by_its_name(name: str) -> None:
+def test_a_plugin_is_created_by_its_name(name: str) -> None:
     assert made(name).name == name
 
 
-def test_all_names_are_those_of_kube_scheduler_in_its_order() -> None:
+def test_the_names_are_those_of_kube_scheduler_in_its_order() -> None:
     assert list(DEFAULT_PLUGINS) == [name for name in KUBE_SCHEDULER_PLUGINS if name in DEFAULT_PLUGINS]
 
 

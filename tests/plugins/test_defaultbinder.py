@@ -23,5 +23,5 @@ def test_a_bind_that_landed_is_a_success() -> None:
 
 
 @pytest.mark.parametrize("kind", [Conflict, Gone, Failed])
-def test_any_other_outcome_is_an_error_in_its_own_words(kind: type[Conflict | Gone | Failed]) -> None:
+def test_any_other_outcome_is_an_error_with_its_message(kind: type[Conflict | Gone | Failed]) -> None:
     assert bound(kind("the API server said no")) == Status.error("the API server said no")

@@ -1,10 +1,10 @@
-"""Affinity between pods: what is required and preferred, by the pod and of the pod."""
+"""Affinity between pods: required and preferred terms, of the incoming pod and of pods on the nodes."""
 
 import hypothesis.strategies as st
 import msgspec
 import numpy as np
 from hypothesis import given
-from tests.plugins.asking import cluster_of, rejections, scores, wakes
+from tests.plugins.single_plugin import cluster_of, rejections, scores, wakes
 
 from longshore.api import LabelSelector, LabelSelectorRequirement, Node, Pod
 from longshore.cluster import ClusterState, PodInfo
@@ -36,26 +36,26 @@ WEB, DB = pod("web").labels(app="web"), pod("db").labels(app="db")
 # What the pod requires.
 
 
-def test_a_pod_goes_where_the_pods_are_that_it_wants_to_be_near() -> None:
+def test_a_pod_goes_to_the_domain_of_pods_that_its_affinity_selects() -> None:
     near_db = WEB.affinity_to(ZONE, app="db")
     refused = rejections(PLUGIN, near_db, *NODES, DB.on("a1"))
     assert refused == {"b1": LONELY, "bare": LONELY}
 
 
-def test_without_any_such_pod_no_node_will_do() -> None:
+def test_without_a_selected_pod_no_node_is_feasible() -> None:
     refused = rejections(PLUGIN, WEB.affinity_to(ZONE, app="db"), *NODES, WEB.on("a1"))
     assert set(refused) == {"a1", "a2", "b1", "bare"}
 
 
-def test_the_first_of_pods_that_want_to_be_together_goes_wherever_the_key_is() -> None:
+def test_the_first_pod_of_a_group_goes_to_any_node_with_the_key() -> None:
     first = pod("new").labels(app="web").affinity_to(ZONE, app="web")
     assert rejections(PLUGIN, first, *NODES) == {"bare": LONELY}
-    # A pod that no domain holds is none to be together with.
+    # A pod that is in no domain does not count.
     assert rejections(PLUGIN, first, *NODES, WEB.on("bare")) == {"bare": LONELY}
     assert set(rejections(PLUGIN, first, *NODES, WEB.on("a1"))) == {"b1", "bare"}
 
 
-def test_one_pod_has_to_match_all_terms() -> None:
+def test_one_pod_must_match_all_terms() -> None:
     picky = WEB.affinity_to(ZONE, app="db").affinity_to(HOST, tier="back")
     separate = (DB.on("a1"), pod("x").labels(tier="back").on("a1"))
     assert set(rejections(PLUGIN, picky, *NODES, *separate)) == {"a1", "a2", "b1", "bare"}
@@ -63,19 +63,19 @@ def test_one_pod_has_to_match_all_terms() -> None:
     assert set(rejections(PLUGIN, picky, *NODES, both)) == {"a2", "b1", "bare"}
 
 
-def test_the_first_pod_has_to_match_all_of_its_own_terms_too() -> None:
+def test_the_first_pod_must_match_all_of_its_own_terms() -> None:
     half = WEB.affinity_to(ZONE, app="web").affinity_to(ZONE, tier="back")
     assert set(rejections(PLUGIN, half, *NODES)) == {"a1", "a2", "b1", "bare"}
     assert rejections(PLUGIN, half.labels(tier="back"), *NODES) == {"bare": LONELY}
 
 
-def test_a_pod_keeps_out_of_the_domains_of_pods_it_wants_to_be_far_from() -> None:
+def test_a_pod_avoids_the_domains_of_pods_that_its_anti_affinity_selects() -> None:
     far = WEB.anti_affinity_to(ZONE, app="db")
     assert rejections(PLUGIN, far, *NODES, DB.on("a1")) == {"a1": TOO_NEAR, "a2": TOO_NEAR}
     assert rejections(PLUGIN, far, *NODES, DB.on("bare")) == {}
 
 
-def test_any_anti_affinity_term_is_enough() -> None:
+def test_one_anti_affinity_term_is_enough() -> None:
     far = WEB.anti_affinity_to(ZONE, app="db").anti_affinity_to(HOST, app="cache")
     refused = rejections(PLUGIN, far, *NODES, DB.on("a1"), pod("x").labels(app="cache").on("b1"))
     assert set(refused) == {"a1", "a2", "b1"}
@@ -88,24 +88,24 @@ def test_terminating_pods_count() -> None:
 # What pods on the nodes require.
 
 
-def test_pods_on_the_nodes_keep_others_away() -> None:
+def test_anti_affinity_of_pods_on_nodes_keeps_others_away() -> None:
     jealous = DB.anti_affinity_to(ZONE, app="web").on("a1")
     assert rejections(PLUGIN, WEB, *NODES, jealous) == {"a1": UNWANTED, "a2": UNWANTED}
     assert rejections(PLUGIN, pod("x").labels(app="other"), *NODES, jealous) == {}
 
 
-def test_of_a_node_only_the_first_reason_is_told() -> None:
+def test_only_the_first_reason_of_a_node_is_reported() -> None:
     jealous = DB.anti_affinity_to(ZONE, app="web").on("a1")
     choosy = WEB.affinity_to(ZONE, app="db").anti_affinity_to(HOST, app="db")
     refused = rejections(PLUGIN, choosy, *NODES, jealous)
     assert refused == {"a1": TOO_NEAR, "a2": UNWANTED, "b1": LONELY, "bare": LONELY}
 
 
-def test_pods_that_nobody_says_anything_about_are_skipped() -> None:
+def test_pods_that_no_term_selects_are_skipped() -> None:
     cluster = cluster_of(*NODES, DB.anti_affinity_to(ZONE, app="other").on("a1"))
     assert PLUGIN.pre_filter(CycleState(), PodInfo.of(WEB), cluster) is SKIP
     assert PLUGIN.pre_score(CycleState(), PodInfo.of(WEB), cluster.all_nodes()) is SKIP
-    # A requirement within domains in which its pod is not is none.
+    # A term does not apply if its pod is in no domain of the key.
     outside = cluster_of(*NODES, DB.anti_affinity_to(ZONE, app="web").on("bare"))
     assert PLUGIN.pre_filter(CycleState(), PodInfo.of(WEB), outside) is SKIP
 
@@ -113,7 +113,7 @@ def test_pods_that_nobody_says_anything_about_are_skipped() -> None:
 # Namespaces.
 
 
-def test_terms_are_about_the_namespace_of_the_pod_unless_they_name_others() -> None:
+def test_terms_apply_to_the_namespace_of_the_pod_unless_they_name_others() -> None:
     elsewhere = pod("db", namespace="other").labels(app="db").on("a1")
     assert rejections(PLUGIN, WEB.anti_affinity_to(ZONE, app="db"), *NODES, elsewhere) == {}
     named = WEB.anti_affinity_to(ZONE, namespaces=("other",), app="db")
@@ -121,7 +121,7 @@ def test_terms_are_about_the_namespace_of_the_pod_unless_they_name_others() -> N
     assert rejections(PLUGIN, named, *NODES, DB.on("a1")) == {}
 
 
-def test_terms_may_be_about_namespaces_by_their_labels() -> None:
+def test_terms_may_select_namespaces_by_their_labels() -> None:
     elsewhere = pod("db", namespace="other").labels(app="db").on("a1")
     by_team = WEB.anti_affinity_to(ZONE, namespace_labels={"team": "blue"}, app="db")
     blue, red = namespace("other", team="blue"), namespace("other", team="red")
@@ -144,20 +144,20 @@ def _with_namespace_selector(wants: PodBuilder, selector: LabelSelector) -> PodB
     return wants._with(affinity=msgspec.structs.replace(affinity, pod_anti_affinity=far))
 
 
-def test_a_namespace_selector_that_no_labels_contradict_means_all_namespaces_to_an_incoming_pod() -> None:
+def test_a_namespace_selector_that_matches_empty_labels_selects_all_namespaces_for_an_incoming_pod() -> None:
     not_red = LabelSelector(match_expressions=(LabelSelectorRequirement("team", "NotIn", ("red",)),))
     red = namespace("other", team="red")
     wants = _with_namespace_selector(WEB.anti_affinity_to(ZONE, app="db"), not_red)
     elsewhere = pod("db", namespace="other").labels(app="db").on("a1")
     assert set(rejections(PLUGIN, wants, *NODES, elsewhere, red)) == {"a1", "a2"}
-    # Asked by a pod on a node, the selector means what it says.
+    # The selector of a pod on a node is applied as written.
     jealous = _with_namespace_selector(DB.anti_affinity_to(ZONE, app="web"), not_red).on("a1")
     incoming = pod("web", namespace="other").labels(app="web")
     assert rejections(PLUGIN, incoming, *NODES, jealous, red) == {}
     assert set(rejections(PLUGIN, incoming, *NODES, jealous)) == {"a1", "a2"}
 
 
-def test_a_selector_that_makes_no_sense_makes_the_pod_unschedulable() -> None:
+def test_an_invalid_selector_makes_the_pod_unschedulable() -> None:
     strange = LabelSelector(match_expressions=(LabelSelectorRequirement("team", "Near"),))
     wants = _with_namespace_selector(WEB.anti_affinity_to(ZONE, app="db"), strange)
     status = PLUGIN.pre_filter(CycleState(), PodInfo.of(wants), cluster_of(*NODES))
@@ -166,7 +166,7 @@ def test_a_selector_that_makes_no_sense_makes_the_pod_unschedulable() -> None:
     assert status.message.startswith("parsing pod: ")
 
 
-# Imagined pods.
+# Dry runs with other pods.
 
 names = st.sampled_from(["a1", "a2", "b1", "bare"])
 kinds = st.sampled_from(
@@ -194,7 +194,7 @@ incomings = st.sampled_from(
     st.lists(st.tuples(kinds, names), max_size=5),
     st.lists(st.tuples(st.booleans(), kinds, names), max_size=5),
 )
-def test_imagined_pods_count_like_real_ones(
+def test_pods_in_a_dry_run_count_like_real_ones(
     kind: PodBuilder,
     there: list[tuple[PodBuilder, str]],
     changes: list[tuple[bool, PodBuilder, str]],
@@ -243,7 +243,7 @@ def _filtered(state: CycleState, info: PodInfo, cluster: ClusterState) -> dict[s
 # Scores.
 
 
-def test_preferred_company_draws_and_unwanted_company_repels() -> None:
+def test_preferred_affinity_raises_the_score_and_anti_affinity_lowers_it() -> None:
     drawn = WEB.affinity_to(ZONE, preferred=10, app="db")
     assert scores(PLUGIN, drawn, *NODES, DB.on("a1")) == {"a1": 100, "a2": 100, "b1": 0, "bare": 0}
     repelled = WEB.anti_affinity_to(ZONE, preferred=10, app="db")
@@ -263,13 +263,13 @@ def test_weights_of_all_terms_and_pods_add_up() -> None:
     }
 
 
-def test_what_pods_on_the_nodes_prefer_counts_as_much() -> None:
+def test_preferences_of_pods_on_the_nodes_count_as_much() -> None:
     friend = DB.affinity_to(ZONE, preferred=3, app="web").on("a1")
     foe = _named(DB, "foe").anti_affinity_to(ZONE, preferred=1, app="web").on("b1")
     assert scores(PLUGIN, WEB, *NODES, friend, foe) == {"a1": 100, "a2": 100, "b1": 0, "bare": 25}
 
 
-def test_pods_that_require_such_company_draw_with_a_weight_of_their_own() -> None:
+def test_required_affinity_of_pods_on_nodes_counts_with_the_hard_weight() -> None:
     clingy = DB.affinity_to(ZONE, app="web").on("a1")
     repelled = WEB.anti_affinity_to(HOST, preferred=2, app="db")
     assert scores(PLUGIN, WEB, *NODES, clingy) == {"a1": 100, "a2": 100, "b1": 0, "bare": 0}
@@ -280,7 +280,7 @@ def test_pods_that_require_such_company_draw_with_a_weight_of_their_own() -> Non
     assert scores(weightless, WEB, *NODES, clingy) is None
 
 
-def test_what_pods_on_the_nodes_prefer_may_be_ignored_for_pods_that_prefer_nothing() -> None:
+def test_preferences_of_pods_on_nodes_may_be_ignored_for_pods_without_any() -> None:
     plugin = InterPodAffinity(ignore_preferred_terms_of_existing_pods=True)
     friend = DB.affinity_to(ZONE, preferred=3, app="web").on("a1")
     assert scores(plugin, WEB, *NODES, friend) is None
@@ -288,7 +288,7 @@ def test_what_pods_on_the_nodes_prefer_may_be_ignored_for_pods_that_prefer_nothi
     assert scores(plugin, opinionated, *NODES, friend) == {"a1": 100, "a2": 100, "b1": 0, "bare": 0}
 
 
-def test_weights_that_cancel_each_other_out_are_scored_all_the_same() -> None:
+def test_weights_that_cancel_each_other_out_are_still_scored() -> None:
     torn = WEB.affinity_to(ZONE, preferred=1, app="db").anti_affinity_to(ZONE, preferred=1, app="db")
     assert scores(PLUGIN, torn, A1, B1, DB.on("a1")) == {"a1": 0, "b1": 0}
 
@@ -306,7 +306,7 @@ def _pod_event(waiting: Pod, action: Action, old: Pod | None, new: Pod | None) -
     return wakes(PLUGIN, waiting, Resource.ASSIGNED_POD, action, old, new)
 
 
-def test_a_pod_it_wants_to_be_near_wakes_it_when_it_comes() -> None:
+def test_a_new_pod_that_the_affinity_selects_wakes_the_pod() -> None:
     waiting = WEB.affinity_to(ZONE, app="db").affinity_to(HOST, tier="back")
     assert _pod_event(waiting, Action.ADD, None, DB.labels(tier="back").on("a1"))
     assert not _pod_event(waiting, Action.ADD, None, DB.on("a1"))
@@ -314,20 +314,20 @@ def test_a_pod_it_wants_to_be_near_wakes_it_when_it_comes() -> None:
     assert not _pod_event(waiting, Action.DELETE, DB.labels(tier="back").on("a1"), None)
 
 
-def test_a_pod_it_wants_to_be_far_from_wakes_it_when_it_goes() -> None:
+def test_the_end_of_a_pod_that_the_anti_affinity_selects_wakes_the_pod() -> None:
     waiting = WEB.anti_affinity_to(ZONE, app="db")
     assert _pod_event(waiting, Action.DELETE, DB.on("a1"), None)
     assert not _pod_event(waiting, Action.DELETE, WEB.on("a1"), None)
     assert not _pod_event(waiting, Action.ADD, None, DB.on("a1"))
 
 
-def test_a_pod_that_kept_it_away_wakes_it_when_it_goes() -> None:
+def test_the_end_of_a_pod_with_anti_affinity_to_the_pod_wakes_it() -> None:
     jealous = DB.anti_affinity_to(ZONE, app="web").on("a1")
     assert _pod_event(WEB, Action.DELETE, jealous, None)
     assert not _pod_event(pod("x").labels(app="other"), Action.DELETE, jealous, None)
 
 
-def test_label_changes_wake_if_they_bring_company_or_take_a_foe_away() -> None:
+def test_label_changes_wake_if_they_fulfill_affinity_or_end_a_conflict() -> None:
     label = Action.UPDATE_POD_LABEL
     db, other = DB.on("a1"), DB.labels(app="other").on("a1")
     assert _pod_event(WEB.affinity_to(ZONE, app="db"), label, other, db)
@@ -362,7 +362,7 @@ def test_nodes_that_join_a_domain_wake_pods_with_affinity() -> None:
     assert not _node_event(waiting, A1, A1.labels(more="yes"))
 
 
-def test_nodes_that_come_or_leave_a_domain_wake_pods_with_anti_affinity() -> None:
+def test_new_nodes_and_nodes_that_leave_a_domain_wake_pods_with_anti_affinity() -> None:
     waiting = WEB.anti_affinity_to(ZONE, app="db")
     assert _node_event(waiting, None, A1)
     assert _node_event(waiting, None, BARE)

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from tests.plugins.asking import cluster_of, concerned, rejections, scores, wakes
+from tests.plugins.single_plugin import cluster_of, concerned, rejections, scores, wakes
 
 from longshore.api import (
     NodeAffinity as Affinity,
@@ -50,7 +50,7 @@ def pre_filter(plugin: NodeAffinity, incoming: PodBuilder) -> object:
     return plugin.pre_filter(CycleState(), PodInfo.of(incoming), ClusterState())
 
 
-def test_pods_that_say_nothing_about_nodes_are_of_no_concern() -> None:
+def test_pods_without_selector_or_affinity_are_not_affected() -> None:
     assert not concerned(PLUGIN, pod("a"))
     assert pre_filter(PLUGIN, pod("a")) is SKIP
 
@@ -71,14 +71,14 @@ def test_a_node_selector_needs_every_label() -> None:
         ("Lt", ("64",), {"ssd"}),
     ],
 )
-def test_required_affinity_by_each_operator(
+def test_each_operator_of_required_affinity_selects_nodes_by_its_rule(
     operator: str, values: tuple[str, ...], fitting: set[str]
 ) -> None:
     incoming = pod("a").node_affinity("cores", operator, *values)
     assert {"ssd", "hdd", "bare"} - set(rejections(PLUGIN, incoming, SSD, HDD, BARE)) == fitting
 
 
-def test_one_term_is_enough_and_an_empty_one_is_met_by_no_node() -> None:
+def test_one_term_is_enough_and_an_empty_one_matches_no_node() -> None:
     terms = (labeled("disk", "In", "ssd"), labeled("cores", "In", "64"))
     assert rejections(PLUGIN, with_terms(*terms), SSD, HDD) == {}
     assert set(rejections(PLUGIN, with_terms(NodeSelectorTerm()), SSD, HDD)) == {"ssd", "hdd"}
@@ -89,13 +89,13 @@ def test_selector_and_affinity_must_both_hold() -> None:
     assert set(rejections(PLUGIN, incoming, SSD, HDD)) == {"ssd", "hdd"}
 
 
-def test_a_pod_for_a_node_by_name_has_no_other_looked_at() -> None:
+def test_for_a_pod_with_a_node_name_only_that_node_is_examined() -> None:
     assert pre_filter(PLUGIN, pod("a").only_on("n7")) == {"n7"}
     assert pre_filter(PLUGIN, with_terms(named("n1"), named("n2"))) == {"n1", "n2"}
     assert set(rejections(PLUGIN, pod("a").only_on("ssd"), SSD, HDD)) == {"hdd"}
 
 
-def test_a_term_that_names_no_node_leaves_all_to_be_looked_at() -> None:
+def test_with_a_term_that_names_no_node_all_nodes_are_examined() -> None:
     assert pre_filter(PLUGIN, with_terms(named("n1"), labeled("disk", "Exists"))) is None
 
 
@@ -110,7 +110,7 @@ def test_the_affinity_of_the_profile_holds_for_all_pods_and_has_its_own_reason()
     assert refused == {"hdd": Status.unresolvable(REASON_ENFORCED)}
 
 
-def test_a_node_that_both_rule_out_is_told_with_the_reason_of_the_profile_alone() -> None:
+def test_a_node_excluded_by_both_gets_only_the_reason_of_the_profile() -> None:
     enforcing = NodeAffinity(added_affinity=requiring(labeled("disk", "In", "ssd")))
     refused = rejections(enforcing, pod("a").node_selector(cores="128"), SSD, HDD)
     assert refused == {"hdd": Status.unresolvable(REASON_ENFORCED), "ssd": Status.unresolvable(REASON)}
@@ -141,7 +141,7 @@ def test_preferences_of_the_profile_are_added_to_those_of_the_pod() -> None:
     assert scores(wishing, incoming, SSD, HDD) == {"ssd": 100, "hdd": 33}
 
 
-def test_a_node_that_comes_to_match_wakes_the_pod() -> None:
+def test_a_node_that_begins_to_match_wakes_the_pod() -> None:
     waiting, change = pod("a").node_selector(disk="ssd"), (Resource.NODE, Action.UPDATE_NODE_LABEL)
     assert wakes(PLUGIN, waiting, Resource.NODE, Action.ADD, None, SSD)
     assert wakes(PLUGIN, waiting, *change, HDD, SSD)
@@ -172,7 +172,7 @@ TERMS = st.builds(
 
 
 @given(st.lists(TERMS, max_size=2).map(tuple), st.lists(LABELS, min_size=1, max_size=3))
-def test_one_node_is_selected_as_all_of_them_at_once_are(
+def test_selecting_one_node_agrees_with_selecting_all_at_once(
     terms: tuple[NodeSelectorTerm, ...], labels: list[dict[str, str]]
 ) -> None:
     nodes = [node(f"n{i}").labels(**given_labels) for i, given_labels in enumerate(labels)]

@@ -1,7 +1,7 @@
 """Features that pods need and nodes declare."""
 
 import msgspec
-from tests.plugins.asking import concerned, rejections, wakes
+from tests.plugins.single_plugin import concerned, rejections, wakes
 
 from longshore.api import ContainerRestartRule, Pod
 from longshore.framework import Action, Resource, Status
@@ -29,24 +29,24 @@ def restarting_all() -> Pod:
     return replace(plain, spec=replace(plain.spec, containers=containers))
 
 
-def test_hardly_any_pod_needs_a_feature() -> None:
+def test_most_pods_need_no_feature() -> None:
     assert not concerned(PLUGIN, pod("a"))
     assert not concerned(PLUGIN, on_host_network(host_users=None))
     assert not concerned(PLUGIN, on_host_network(host_users=True))
 
 
-def test_the_network_of_the_host_in_a_user_namespace_needs_a_node_that_can() -> None:
+def test_host_network_in_a_user_namespace_needs_a_node_with_that_feature() -> None:
     able = node("able").features("Other", HOST_NETWORK_IN_USER_NAMESPACE)
     refused = rejections(PLUGIN, on_host_network(host_users=False), able, node("n1").features("Other"))
     assert refused == {"n1": Status.unresolvable(REASON)}
 
 
-def test_restarting_all_containers_needs_a_node_that_can() -> None:
+def test_restarting_all_containers_needs_a_node_with_that_feature() -> None:
     refused = rejections(PLUGIN, restarting_all(), node("able").features(RESTART_ALL_CONTAINERS), node("n1"))
     assert refused == {"n1": Status.unresolvable(REASON)}
 
 
-def test_other_features_of_a_node_wake_the_pod() -> None:
+def test_changed_features_of_a_node_wake_the_pod() -> None:
     before, after = node("n1"), node("n1").features(RESTART_ALL_CONTAINERS)
     change = (Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE)
     assert wakes(PLUGIN, restarting_all(), *change, before, after)
@@ -54,7 +54,7 @@ def test_other_features_of_a_node_wake_the_pod() -> None:
     assert wakes(PLUGIN, restarting_all(), Resource.NODE, Action.ADD, None, before)
 
 
-def test_other_needs_of_the_pod_itself_wake_it() -> None:
+def test_changed_needs_of_the_pod_itself_wake_it() -> None:
     change = (Resource.UNSCHEDULED_POD, Action.UPDATE_OTHER)
     assert wakes(PLUGIN, restarting_all(), *change, restarting_all(), pod("a"))
     assert not wakes(PLUGIN, restarting_all(), *change, restarting_all(), restarting_all())

@@ -1,6 +1,6 @@
 """Pods that name their node."""
 
-from tests.plugins.asking import concerned, rejections, wakes
+from tests.plugins.single_plugin import concerned, rejections, wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import NodeName
@@ -14,12 +14,12 @@ def test_a_pod_that_names_no_node_may_go_anywhere() -> None:
     assert not concerned(PLUGIN, pod("a"))
 
 
-def test_only_the_named_node_will_do() -> None:
+def test_only_the_named_node_is_feasible() -> None:
     refused = rejections(PLUGIN, pod("a").on("n2"), node("n1"), node("n2"))
     assert refused == {"n1": Status.unresolvable(REASON)}
 
 
-def test_no_node_will_do_when_the_named_one_is_unknown() -> None:
+def test_no_node_is_feasible_when_the_named_one_is_unknown() -> None:
     assert set(rejections(PLUGIN, pod("a").on("n3"), node("n1"), node("n2"))) == {"n1", "n2"}
 
 

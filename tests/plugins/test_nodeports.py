@@ -1,6 +1,6 @@
 """Host ports."""
 
-from tests.plugins.asking import cluster_of, concerned, rejections, wakes
+from tests.plugins.single_plugin import cluster_of, concerned, rejections, wakes
 
 from longshore.cluster import PodInfo
 from longshore.framework import Action, CycleState, Resource, Status
@@ -14,12 +14,12 @@ WANTS = pod("a").host_port(8080)
 HOLDS = pod("b").host_port(8080)
 
 
-def test_a_pod_without_host_ports_is_of_no_concern() -> None:
+def test_a_pod_without_host_ports_is_not_affected() -> None:
     assert not concerned(PLUGIN, pod("a"))
     assert concerned(PLUGIN, WANTS)
 
 
-def test_a_port_that_is_taken_rules_the_node_out_until_its_holder_goes() -> None:
+def test_a_port_in_use_rules_the_node_out_until_the_pod_that_uses_it_is_gone() -> None:
     assert rejections(PLUGIN, WANTS, N1, N2, HOLDS.on("n1")) == {"n1": Status.unschedulable(REASON)}
 
 
@@ -29,12 +29,12 @@ def test_another_protocol_or_address_is_another_port() -> None:
     assert rejections(PLUGIN, mine, N1, theirs.on("n1")) == {}
 
 
-def test_all_addresses_clash_with_each() -> None:
+def test_the_wildcard_address_conflicts_with_each_address() -> None:
     assert "n1" in rejections(PLUGIN, WANTS, N1, pod("b").host_port(8080, ip="10.0.0.1").on("n1"))
     assert "n1" in rejections(PLUGIN, pod("a").host_port(8080, ip="10.0.0.1"), N1, HOLDS.on("n1"))
 
 
-def test_a_single_node_is_asked_as_it_is_imagined() -> None:
+def test_a_single_node_is_filtered_with_the_pods_of_a_dry_run() -> None:
     cluster = cluster_of(N1, HOLDS.on("n1"))
     one = cluster.one_node(0)
     assert [r.where for r in PLUGIN.filter(CycleState(), PodInfo.of(WANTS), one)] == [True]

@@ -5,7 +5,7 @@ import math
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from tests.plugins.asking import scores
+from tests.plugins.single_plugin import scores
 
 from longshore.api import Node, Pod
 from longshore.config import ResourceSpec
@@ -24,21 +24,21 @@ def score(
     return None if given_scores is None else given_scores["n1"]
 
 
-def test_a_pod_that_leaves_the_balance_as_it_is_scores_75() -> None:
+def test_a_pod_that_does_not_change_the_balance_scores_75() -> None:
     assert score(pod("a").requests(cpu="2", memory="200"), N1) == 75
 
 
-def test_a_pod_that_unsettles_the_balance_scores_less() -> None:
+def test_a_pod_that_worsens_the_balance_scores_less() -> None:
     # |0.8 - 0| / 2: from 100 to 60
     assert score(pod("a").requests(cpu="8"), N1) == 55
 
 
-def test_a_pod_that_restores_the_balance_scores_more() -> None:
+def test_a_pod_that_improves_the_balance_scores_more() -> None:
     tenant = pod("b").requests(cpu="8").on("n1")
     assert score(pod("a").requests(memory="800"), N1, tenant) == 95
 
 
-def test_use_beyond_the_room_counts_as_full() -> None:
+def test_use_beyond_the_capacity_counts_as_full() -> None:
     assert score(pod("a").requests(cpu="30"), N1) == score(pod("a").requests(cpu="10"), N1) == 50
 
 
@@ -51,11 +51,11 @@ def test_a_pod_without_requests_is_not_scored() -> None:
     assert score(pod("a").requests(**{GPU: "1"}), N1) is None
 
 
-def test_requests_of_the_pod_as_a_whole_count() -> None:
+def test_pod_level_requests_count() -> None:
     assert score(pod("a").pod_requests(cpu="8"), N1) == 55
 
 
-def test_containers_that_ask_for_nothing_use_nothing_here() -> None:
+def test_containers_without_requests_use_nothing_here() -> None:
     assert score(pod("a").requests(cpu="8"), N1, pod("b").on("n1")) == 55
 
 
@@ -64,7 +64,7 @@ THREE = NodeResourcesBalancedAllocation(
 )
 
 
-def test_a_third_resource_counts_where_it_is_asked_for_and_offered() -> None:
+def test_a_third_resource_counts_where_it_is_requested_and_offered() -> None:
     incoming = pod("a").requests(cpu="8", **{GPU: "8"})
     assert score(pod("a").requests(cpu="8"), N1.allocatable(**{GPU: "10"}), plugin=THREE) == 55
     assert score(incoming, N1, plugin=THREE) == 55
@@ -95,7 +95,7 @@ AMOUNTS = st.integers(0, 40)
 @given(
     offered=st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), taken=st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), data=st.data()
 )
-def test_score_equals_a_plain_look_at_the_node(
+def test_the_balance_score_equals_a_plain_computation(
     plugin: NodeResourcesBalancedAllocation,
     offered: tuple[int, int, int],
     taken: tuple[int, int, int],

@@ -1,11 +1,11 @@
-"""Room on nodes: the same nodes, reasons and scores as kube-scheduler gives."""
+"""Room on nodes: the same nodes, reasons, and scores as in kube-scheduler."""
 
 from fractions import Fraction
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from tests.plugins.asking import cluster_of, rejections, scores, wakes
+from tests.plugins.single_plugin import cluster_of, rejections, scores, wakes
 
 from longshore.api import Node, Pod
 from longshore.cluster import PodInfo
@@ -24,7 +24,7 @@ INSUFFICIENT_CPU = REASON_INSUFFICIENT.format(resource="cpu")
 
 
 def refused(incoming: Pod, *objects: Node | Pod, plugin: NodeResourcesFit = FIT) -> Status | None:
-    """Why the node n1 does not take the pod; nothing when it does."""
+    """Why the node n1 rejects the pod; None if it does not."""
     return rejections(plugin, incoming, *objects).get("n1")
 
 
@@ -39,7 +39,7 @@ def scoring(kind: str, *resources: ResourceSpec, shape: tuple[ShapePoint, ...] =
     return NodeResourcesFit(scoring_strategy=strategy)
 
 
-def test_a_pod_that_fills_the_node_to_the_brim_fits() -> None:
+def test_a_pod_that_fills_the_node_completely_fits() -> None:
     assert refused(pod("a").requests(cpu="3"), N1, pod("b").requests(cpu="1").on("n1")) is None
 
 
@@ -58,17 +58,17 @@ def test_one_resource_beyond_the_node_makes_all_of_it_unresolvable() -> None:
     assert answer == Status.unresolvable(INSUFFICIENT_CPU, REASON_INSUFFICIENT.format(resource="memory"))
 
 
-def test_a_full_node_takes_no_pod_however_small_until_one_goes() -> None:
+def test_a_node_with_the_maximum_of_pods_takes_no_more_until_one_is_gone() -> None:
     answer = refused(pod("a"), N1.allocatable(pods="1"), pod("b").on("n1"))
     assert answer == Status.unschedulable(REASON_TOO_MANY_PODS)
 
 
-def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_none() -> None:
-    # It is Unschedulable there too, though no eviction will ever help: as kube-scheduler has it.
+def test_a_node_without_an_allocatable_number_of_pods_takes_none() -> None:
+    # The code is Unschedulable there too, although eviction can never help, as in kube-scheduler.
     assert refused(pod("a"), Node(metadata=N1.metadata)) == Status.unschedulable(REASON_TOO_MANY_PODS)
 
 
-def test_everything_that_is_short_is_named_in_a_fixed_order() -> None:
+def test_all_insufficient_resources_are_named_in_a_fixed_order() -> None:
     incoming = pod("a").requests(**{"x.io/z": "1", "x.io/a": "1"}, memory="2000", cpu="5")
     assert refused(incoming, N1.allocatable(pods="0")) == Status.unresolvable(
         "Too many pods",
@@ -79,18 +79,18 @@ def test_everything_that_is_short_is_named_in_a_fixed_order() -> None:
     )
 
 
-def test_a_pod_that_asks_for_nothing_fits_on_an_overcommitted_node() -> None:
+def test_a_pod_without_requests_fits_on_an_overcommitted_node() -> None:
     assert refused(pod("a").requests(cpu="0"), N1, pod("b").requests(cpu="9").on("n1")) is None
 
 
 @pytest.mark.parametrize("resource", ["cpu", "memory", GPU])
-def test_a_resource_that_nobody_knows_is_short_everywhere(resource: str) -> None:
+def test_an_unknown_resource_is_insufficient_everywhere(resource: str) -> None:
     answers = rejections(FIT, pod("a").requests(**{resource: "1"}), node("n1"), node("n2"))
     short = Status.unresolvable(REASON_INSUFFICIENT.format(resource=resource))
     assert answers == {"n1": short, "n2": short}
 
 
-def test_ignored_resources_and_groups_are_not_looked_at() -> None:
+def test_ignored_resources_and_groups_are_not_checked() -> None:
     by_name = NodeResourcesFit(ignored_resources=[GPU])
     by_group = NodeResourcesFit(ignored_resource_groups=["example.com"])
     wants_gpu, wants_other = pod("a").requests(**{GPU: "1"}), pod("a").requests(**{"x.io/nic": "1"})
@@ -110,7 +110,7 @@ def test_the_emptier_share_scores_higher() -> None:
     assert score(pod("a").requests(cpu="1", memory="500"), N1) == 62
 
 
-def test_a_node_used_beyond_its_room_scores_nothing_for_that_resource() -> None:
+def test_a_node_used_beyond_its_capacity_scores_0_for_that_resource() -> None:
     tenant = pod("b").requests(cpu="5", memory="0").on("n1")
     assert score(pod("a").requests(cpu="0", memory="0"), N1, tenant) == 50
 
@@ -119,11 +119,11 @@ def test_a_resource_that_the_node_does_not_have_is_left_out_of_the_score() -> No
     assert score(pod("a").requests(cpu="1", memory="0"), node("n1").allocatable(cpu="4")) == 75
 
 
-def test_a_node_without_cpu_and_memory_scores_nothing() -> None:
+def test_a_node_without_cpu_and_memory_scores_0() -> None:
     assert score(pod("a").requests(cpu="0", memory="0"), node("n1")) == 0
 
 
-def test_pods_without_requests_weigh_on_the_score_though_they_ask_for_nothing() -> None:
+def test_pods_without_requests_affect_the_score_with_default_amounts() -> None:
     roomy = node("n1").allocatable(cpu="1", memory="2000Mi")
     assert score(pod("a"), roomy) == 90
     assert score(pod("a"), roomy, pod("b").on("n1")) == 80
@@ -135,13 +135,13 @@ def test_weights_shift_the_score_towards_a_resource() -> None:
     assert score(pod("a").requests(cpu="1", memory="500"), N1, plugin=weighted) == 68
 
 
-def test_with_most_allocated_the_fuller_share_scores_higher_up_to_the_brim() -> None:
+def test_with_most_allocated_the_fuller_share_scores_higher_up_to_full() -> None:
     most = scoring("MostAllocated")
     assert score(pod("a").requests(cpu="1", memory="500"), N1, plugin=most) == 37
     assert score(pod("a").requests(cpu="9", memory="500"), N1, plugin=most) == 75
 
 
-def test_an_extended_resource_counts_for_pods_that_ask_for_it_and_on_nodes_that_have_it() -> None:
+def test_an_extended_resource_counts_if_the_pod_requests_it_and_the_node_has_it() -> None:
     most = scoring("MostAllocated", ResourceSpec("cpu"), ResourceSpec(GPU, 3))
     gpus = N1.allocatable(**{GPU: "4"})
     incoming = pod("a").requests(cpu="1", **{GPU: "2"})
@@ -165,7 +165,7 @@ def test_a_falling_shape_rounds_toward_its_beginning() -> None:
     assert score(pod("a").requests(cpu="840m"), N1, plugin=shaped) == 99
 
 
-def test_with_a_shape_resources_rated_at_nothing_do_not_count_and_halves_are_rounded_up() -> None:
+def test_with_a_shape_resources_rated_0_do_not_count_and_halves_round_up() -> None:
     shape = (ShapePoint(0, 0), ShapePoint(100, 10))
     shaped = scoring("RequestedToCapacityRatio", shape=shape)
     assert score(pod("a").requests(cpu="2", memory="0"), N1, plugin=shaped) == 50
@@ -173,7 +173,7 @@ def test_with_a_shape_resources_rated_at_nothing_do_not_count_and_halves_are_rou
     assert score(pod("a").requests(cpu="2", memory="250"), N1, plugin=shaped) == 38
 
 
-def test_requests_of_the_pod_as_a_whole_are_not_scored() -> None:
+def test_pod_level_requests_are_not_scored() -> None:
     whole = pod("a").requests(cpu="1", memory="500").pod_requests(cpu="2", memory="1000")
     assert score(whole, N1) == 62
 
@@ -185,14 +185,14 @@ def test_the_end_of_a_pod_that_had_room_wakes_the_pod() -> None:
     assert not wakes(FIT, pod("a"), Resource.UNSCHEDULED_POD, gone, pod("b"))
 
 
-def test_a_pod_that_asks_for_less_wakes_those_that_ask_for_the_same_resource() -> None:
+def test_a_pod_that_requests_less_wakes_pods_that_request_the_same_resource() -> None:
     change = (Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
     before, after = pod("b").requests(cpu="2").on("n1"), pod("b").requests(cpu="1").on("n1")
     assert wakes(FIT, pod("a").requests(cpu="1"), *change, before, after)
     assert not wakes(FIT, pod("a").requests(memory="1"), *change, before, after)
 
 
-def test_a_waiting_pod_that_asks_for_less_wakes_itself_alone() -> None:
+def test_a_waiting_pod_that_requests_less_wakes_only_itself() -> None:
     change = (Resource.UNSCHEDULED_POD, Action.UPDATE_POD_SCALE_DOWN)
     before, after = pod("a").requests(cpu="2"), pod("a").requests(cpu="1")
     assert wakes(FIT, after, *change, before, after)
@@ -210,7 +210,7 @@ def test_a_node_that_would_hold_the_pod_wakes_it_when_new_or_grown() -> None:
     assert not wakes(FIT, incoming, Resource.NODE, Action.ADD, None, N1.allocatable(pods="0"))
 
 
-# The same questions, answered one node at a time in plain Python with exact fractions.
+# The same computations, one node at a time in plain Python with exact fractions.
 
 
 def plain_amount(resource: str, texts: list[str]) -> int:
@@ -231,7 +231,7 @@ def plain_amount(resource: str, texts: list[str]) -> int:
 
 
 def plain_request(pod_: Pod, resource: str, *, default: str | None = None, whole: bool = True) -> int:
-    """What the pod needs of a resource: looks at every moment of its life one after the other."""
+    """What the pod needs of a resource, computed for each phase of its life in turn."""
     spec = pod_.spec
     missing = [] if default is None else [default]
 
@@ -279,7 +279,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[NodeBuilder], list[PodBuilder]]:
 
 
 @given(clusters(), pods(name="incoming"))
-def test_filter_equals_a_plain_look_at_each_node(
+def test_filter_equals_a_plain_computation_for_each_node(
     objects: tuple[list[NodeBuilder], list[PodBuilder]], incoming: PodBuilder
 ) -> None:
     built_nodes, placed = objects
@@ -305,7 +305,7 @@ def test_filter_equals_a_plain_look_at_each_node(
 
 
 @given(clusters(), pods(name="incoming"))
-def test_score_equals_a_plain_look_at_each_node(
+def test_score_equals_a_plain_computation_for_each_node(
     objects: tuple[list[NodeBuilder], list[PodBuilder]], incoming: PodBuilder
 ) -> None:
     built_nodes, placed = objects

@@ -1,9 +1,9 @@
-"""Room and balance of a single node, in plain numbers, are what they are for all nodes at once."""
+"""The results for a single node, in plain numbers, equal those for all nodes at once."""
 
 import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
-from tests.plugins.asking import cluster_of
+from tests.plugins.single_plugin import cluster_of
 
 from longshore.cluster import ClusterState, PodInfo
 from longshore.config import ResourceSpec, ScoringStrategy, ShapePoint
@@ -42,7 +42,7 @@ def reasons_at(place: int, size: int, rejections: list[Rejection]) -> list[tuple
 
 
 @given(cluster=clusters(), incoming=pods(name="incoming"))
-def test_a_node_alone_is_refused_as_it_is_among_all(cluster: ClusterState, incoming: PodBuilder) -> None:
+def test_a_single_node_is_filtered_as_it_is_among_all(cluster: ClusterState, incoming: PodBuilder) -> None:
     info, state, fit = PodInfo.of(incoming), CycleState(), FITS[0]
     together = list(fit.filter(state, info, cluster.all_nodes()))
     for row in range(cluster.node_count):
@@ -51,7 +51,7 @@ def test_a_node_alone_is_refused_as_it_is_among_all(cluster: ClusterState, incom
 
 
 @given(cluster=clusters(), incoming=pods(name="incoming"))
-def test_a_node_alone_is_scored_as_it_is_among_all(cluster: ClusterState, incoming: PodBuilder) -> None:
+def test_a_single_node_is_scored_as_it_is_among_all(cluster: ClusterState, incoming: PodBuilder) -> None:
     info, size = PodInfo.of(incoming), cluster.node_count
     rows = np.arange(size)[::-1]
     for plugin in SCORING:
@@ -65,7 +65,7 @@ def test_a_node_alone_is_scored_as_it_is_among_all(cluster: ClusterState, incomi
 
 
 @given(cluster=clusters(), tenant=pods(name="tenant"), incoming=pods(name="incoming"))
-def test_an_imagined_pod_counts_as_one_that_is_there(
+def test_a_pod_in_a_dry_run_counts_like_a_real_one(
     cluster: ClusterState, tenant: PodBuilder, incoming: PodBuilder
 ) -> None:
     info, added = PodInfo.of(incoming), PodInfo.of(tenant)

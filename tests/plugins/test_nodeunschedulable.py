@@ -1,6 +1,6 @@
 """Cordoned nodes."""
 
-from tests.plugins.asking import rejections, wakes
+from tests.plugins.single_plugin import rejections, wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import NodeUnschedulable
@@ -16,12 +16,12 @@ def test_a_cordoned_node_takes_no_pods() -> None:
     assert refused == {"n1": Status.unresolvable(REASON)}
 
 
-def test_a_pod_that_tolerates_the_taint_of_cordoned_nodes_may_go_there() -> None:
+def test_a_pod_that_tolerates_the_taint_of_cordoned_nodes_may_use_them() -> None:
     assert rejections(PLUGIN, TOLERANT, node("n1").unschedulable()) == {}
     assert rejections(PLUGIN, pod("a").tolerate(), node("n1").unschedulable()) == {}
 
 
-def test_tolerating_its_other_effect_is_not_enough() -> None:
+def test_tolerating_another_effect_is_not_enough() -> None:
     almost = pod("a").tolerate(CORDONED.key, effect="NoExecute")
     assert "n1" in rejections(PLUGIN, almost, node("n1").unschedulable())
 

@@ -27,7 +27,7 @@ DRIVER, EBS = "csi.example.com", "ebs.csi.aws.com"
 
 
 def world(*, limit: int | None = 2, driver: str = DRIVER) -> Storage:
-    """A node that attaches at most so many volumes of the driver, and claims a to e bound to such volumes."""
+    """A node with a limit for the driver, and claims a to e that are bound to volumes of the driver."""
     storage = Storage(
         csi_node("n1").driver(driver, limit=limit),
         storage_class("fast", provisioner=DRIVER).waiting(),
@@ -55,20 +55,20 @@ def attachment(name: str, volume: str, *, on: str = "n1", attacher: str = DRIVER
     return VolumeAttachment(metadata=ObjectMeta(name=name), spec=VolumeAttachmentSpec(attacher, on, source))
 
 
-def test_as_many_volumes_as_the_node_can_attach() -> None:
+def test_a_node_takes_as_many_volumes_as_its_limit() -> None:
     storage = world()
     storage.cluster.add_pod(pod("old").claim("a").on("n1"))
     assert not refused(storage, pod("web").claim("b"))
     assert refused(storage, pod("web").claim("b").claim("c"))
 
 
-def test_code_lets_preemption_help() -> None:
+def test_the_status_allows_preemption() -> None:
     storage = world(limit=0)
     [status] = verdicts(NodeVolumeLimits(), pod("web").claim("a"), storage.cluster).values()
     assert status.code is Code.UNSCHEDULABLE
 
 
-def test_volume_that_the_node_has_already_counts_once() -> None:
+def test_a_volume_that_the_node_already_has_counts_once() -> None:
     storage = world()
     storage.cluster.add_pod(pod("old").claim("a").claim("b").on("n1"))
     storage.cluster.add_pod(pod("older").claim("a").on("n1"))
@@ -76,18 +76,18 @@ def test_volume_that_the_node_has_already_counts_once() -> None:
     assert refused(storage, pod("web").claim("c"))
 
 
-def test_node_without_a_limit_for_the_driver() -> None:
+def test_a_node_without_a_limit_for_the_driver_takes_any_number() -> None:
     assert not refused(world(limit=None), pod("web").claim("a"))
     assert not refused(world(limit=0, driver="another.example.com"), pod("web").claim("a"))
 
 
-def test_node_whose_drivers_are_not_known() -> None:
+def test_a_node_with_unknown_drivers_takes_any_number() -> None:
     storage = world(limit=0)
     storage.remove(csi_node("n1"))
     assert not refused(storage, pod("web").claim("a"))
 
 
-def test_volume_still_to_be_made_counts_for_the_driver_of_its_class() -> None:
+def test_a_volume_yet_to_be_provisioned_counts_for_the_driver_of_its_class() -> None:
     storage = world(limit=1)
     storage.put(pvc("new", storage_class="fast"), pvc("newer", storage_class="fast"))
     assert not refused(storage, pod("web").claim("new"))
@@ -96,32 +96,32 @@ def test_volume_still_to_be_made_counts_for_the_driver_of_its_class() -> None:
     assert not refused(storage, pod("web").claim("new"))
 
 
-def test_claim_whose_volume_is_gone_counts_for_its_class() -> None:
+def test_a_claim_whose_volume_is_gone_counts_for_its_class() -> None:
     storage = world(limit=0)
     storage.put(pvc("lost", storage_class="fast").bound_to("no-such-volume"))
     assert refused(storage, pod("web").claim("lost"))
 
 
-def test_claim_without_a_class_or_with_an_unknown_one_does_not_count() -> None:
+def test_a_claim_without_a_class_or_with_an_unknown_one_does_not_count() -> None:
     storage = world(limit=0)
     storage.put(pvc("plain"), pvc("unknown", storage_class="no-such-class"))
     assert not refused(storage, pod("web").claim("plain").claim("unknown"))
 
 
-def test_claim_of_another_pod_that_is_gone_does_not_count() -> None:
+def test_a_missing_claim_of_another_pod_does_not_count() -> None:
     storage = world(limit=1)
     storage.cluster.add_pod(pod("old").claim("vanished").on("n1"))
     assert not refused(storage, pod("web").claim("a"))
 
 
-def test_claim_made_for_the_pod_counts() -> None:
+def test_a_claim_of_an_ephemeral_volume_counts() -> None:
     storage = world(limit=0)
     web = pod("web").ephemeral_claim("scratch")
     storage.put(pvc("web-scratch", storage_class="fast").owner("Pod", "web"))
     assert refused(storage, web)
 
 
-def test_claim_of_that_name_which_is_not_the_pods_own() -> None:
+def test_a_claim_that_was_not_created_for_the_ephemeral_volume_is_an_error() -> None:
     storage = world()
     storage.put(pvc("web-scratch", storage_class="fast"))
     words = r"PVC default/web-scratch was not created for pod default/web \(pod is not owner\)"
@@ -129,7 +129,7 @@ def test_claim_of_that_name_which_is_not_the_pods_own() -> None:
         reasons(NodeVolumeLimits(), pod("web").ephemeral_claim("scratch"), storage.cluster)
 
 
-def test_claim_of_another_pod_on_the_node_is_not_its_own() -> None:
+def test_a_foreign_claim_of_another_pod_on_the_node_is_an_error() -> None:
     storage = world()
     storage.put(pvc("old-scratch", storage_class="fast"))
     storage.cluster.add_pod(pod("old").ephemeral_claim("scratch").on("n1"))
@@ -137,25 +137,25 @@ def test_claim_of_another_pod_on_the_node_is_not_its_own() -> None:
         reasons(NodeVolumeLimits(), pod("web").claim("a"), storage.cluster)
 
 
-def test_missing_claim_is_told_of_each_node() -> None:
+def test_a_missing_claim_is_reported_for_each_node() -> None:
     found = verdicts(NodeVolumeLimits(), pod("web").claim("none"), world().cluster)
     words = 'looking up PVC default/none: persistentvolumeclaim "none" not found'
     assert found == {"n1": Status.unresolvable(words)}
 
 
-def test_claim_without_a_name() -> None:
+def test_a_claim_without_a_name_is_an_error() -> None:
     with pytest.raises(Unusable, match=NO_CLAIM_NAME):
         reasons(NodeVolumeLimits(), pod("web").claim(""), world().cluster)
 
 
-def test_disk_of_old_counts_for_the_driver_that_took_it_over() -> None:
+def test_an_in_tree_disk_counts_for_the_driver_that_replaced_it() -> None:
     storage = world(limit=1, driver=EBS)
     storage.cluster.add_pod(pod("old").volume(ebs_volume("aws://zone/vol-00001")).on("n1"))
     assert refused(storage, pod("web").volume(ebs_volume("vol-00002")))
     assert not refused(storage, pod("web").volume(ebs_volume("vol-00001")))
 
 
-def test_persistent_disk_of_old_is_the_same_volume_as_one_named_in_a_pod() -> None:
+def test_an_in_tree_persistent_volume_equals_the_disk_named_in_a_pod() -> None:
     storage = world(limit=1, driver=EBS)
     disk = pv("disk")
     spec = PersistentVolumeSpec(aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol-00001"))
@@ -173,7 +173,7 @@ def test_persistent_disk_of_old_is_the_same_volume_as_one_named_in_a_pod() -> No
         ("us-east1-b__us-east1-c", "projects/UNSPECIFIED/regions/us-east1/disks/one"),
     ],
 )
-def test_handle_of_a_gce_disk_depends_on_its_zones(zones: str, handle: str) -> None:
+def test_the_handle_of_a_gce_disk_depends_on_its_zones(zones: str, handle: str) -> None:
     gce = "pd.csi.storage.gke.io"
     storage = world(limit=1, driver=gce)
     spec = PersistentVolumeSpec(gce_persistent_disk=GCEPersistentDiskVolumeSource("one"))
@@ -184,14 +184,14 @@ def test_handle_of_a_gce_disk_depends_on_its_zones(zones: str, handle: str) -> N
     assert not refused(storage, pod("web").claim("data"))
 
 
-def test_class_of_old_counts_for_its_driver_if_there_is_one_that_counts() -> None:
+def test_an_in_tree_class_counts_for_its_driver_if_that_is_counted() -> None:
     storage = world(limit=0, driver=EBS)
     storage.put(pvc("disk", storage_class="old-ebs"), pvc("file", storage_class="old-file"))
     assert refused(storage, pod("web").claim("disk"))
     assert not refused(storage, pod("web").claim("file"))
 
 
-def test_attached_volume_counts_even_without_a_pod() -> None:
+def test_an_attached_volume_counts_even_without_a_pod() -> None:
     storage = world(limit=2)
     storage.put(attachment("one", "pv-a"), attachment("two", "pv-b"))
     assert refused(storage, pod("web").claim("c"))
@@ -211,7 +211,7 @@ def test_attachments_of_other_nodes_or_of_unknown_volumes_do_not_count() -> None
     assert not refused(storage, pod("web").claim("c"))
 
 
-def test_answers_follow_changes_between_attempts() -> None:
+def test_the_counts_follow_changes_between_attempts() -> None:
     storage, plugin = world(limit=1), NodeVolumeLimits()
     web, old = pod("web").claim("a"), pod("old").claim("b").on("n1")
     assert reasons(plugin, web, storage.cluster) == {}
@@ -224,7 +224,7 @@ def test_answers_follow_changes_between_attempts() -> None:
     assert reasons(plugin, web, storage.cluster) == {}
 
 
-def test_node_imagined_with_other_pods() -> None:
+def test_the_filter_counts_the_pods_of_a_dry_run() -> None:
     storage, plugin = world(limit=1), NodeVolumeLimits()
     old = PodInfo.of(pod("old").claim("b").on("n1"))
     storage.cluster.add_pod(old.pod)
@@ -249,7 +249,7 @@ def test_node_imagined_with_other_pods() -> None:
     assert not exceeded(without)
 
 
-def test_columns_agree_with_looking_at_everything_anew() -> None:
+def test_the_columns_agree_with_a_full_recount() -> None:
     random = Random(7)
     storage, kept = world(limit=3), NodeVolumeLimits()
     for name in ("n2", "n3"):
@@ -275,7 +275,7 @@ def test_columns_agree_with_looking_at_everything_anew() -> None:
         assert reasons(kept, web, storage.cluster) == reasons(NodeVolumeLimits(), web, storage.cluster)
 
 
-def test_pods_without_volumes_to_attach_do_not_matter() -> None:
+def test_pods_without_attachable_volumes_are_not_affected() -> None:
     plugin = NodeVolumeLimits()
     for other in (
         pod("web").claim("a"),
@@ -312,7 +312,7 @@ def test_wakes_when_a_pod_with_volumes_left_its_node() -> None:
     assert not hint(2, web, pod("old").on("n1"), None)
 
 
-def test_wakes_when_its_claim_comes() -> None:
+def test_a_new_claim_of_the_pod_wakes_it() -> None:
     assert hint(3, pod("web").claim("a"), None, pvc("a"))
     assert hint(3, pod("web").ephemeral_claim("s"), None, pvc("web-s"))
     assert not hint(3, pod("web").claim("a"), None, pvc("b"))

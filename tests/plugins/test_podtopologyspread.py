@@ -1,11 +1,11 @@
-"""Spreading over domains: what hard constraints forbid and soft ones prefer."""
+"""Spreading over domains: the nodes that hard constraints exclude and soft ones prefer."""
 
 import hypothesis.strategies as st
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.plugins.asking import cluster_of, concerned, rejections, scores, wakes
+from tests.plugins.single_plugin import cluster_of, concerned, rejections, scores, wakes
 
 from longshore.api import (
     LabelSelector,
@@ -46,7 +46,7 @@ def webs(*nodes: str, namespace: str = "default") -> list[PodBuilder]:
 
 
 def constrained(incoming: PodBuilder, **fields: object) -> PodBuilder:
-    """Its last constraint with other fields."""
+    """The pod with other fields in its last constraint."""
     *others, last = incoming.spec.topology_spread_constraints
     constraints = (*others, msgspec.structs.replace(last, **fields))
     return incoming._with(topology_spread_constraints=constraints)
@@ -76,17 +76,17 @@ def test_a_pod_that_does_not_match_itself_adds_nothing_to_the_skew() -> None:
     assert rejections(PLUGIN, other, *NODES, *webs("a1", "a2")) == {"a1": TOO_MANY, "a2": TOO_MANY}
 
 
-def test_a_node_without_the_label_will_not_do_and_preemption_would_not_help() -> None:
+def test_a_node_without_the_label_is_rejected_and_preemption_does_not_help() -> None:
     assert rejections(PLUGIN, OVER_ZONES, *NODES, node("bare")) == {"bare": MISSING}
 
 
-def test_pods_of_other_namespaces_and_those_about_to_go_do_not_count() -> None:
+def test_pods_of_other_namespaces_and_terminating_pods_do_not_count() -> None:
     [going] = webs("a1")
     elsewhere = webs("a1", namespace="other")
     assert rejections(PLUGIN, OVER_ZONES, *NODES, going.deleting(), *elsewhere) == {}
 
 
-def test_pods_on_a_node_that_is_not_there_do_not_count() -> None:
+def test_pods_on_an_unknown_node_do_not_count() -> None:
     assert rejections(PLUGIN, OVER_ZONES, *NODES, *webs("gone")) == {}
 
 
@@ -102,7 +102,7 @@ def test_no_selector_matches_no_pod() -> None:
     assert rejections(PLUGIN, nobody, *NODES, *webs("a1")) == {}
 
 
-def test_of_several_constraints_only_the_first_that_fails_is_told() -> None:
+def test_only_the_first_violated_constraint_is_reported() -> None:
     both = OVER_ZONES.spread(HOST, app="web")
     lacking_host = msgspec.structs.replace(
         zoned("a3", "a"), metadata=msgspec.structs.replace(node("a3").metadata, labels={ZONE: "a"})
@@ -118,7 +118,7 @@ def test_nodes_that_lack_one_of_the_keys_do_not_count_for_any_constraint() -> No
     assert "b1" not in rejections(PLUGIN, both, *racked, zoned("b2", "b"), *webs("b2", "b2"))
 
 
-def test_nodes_that_the_pod_may_not_use_do_not_count_unless_told_otherwise() -> None:
+def test_nodes_that_the_pod_may_not_use_do_not_count_by_default() -> None:
     choosy = OVER_ZONES.node_selector(disk="ssd")
     nodes = (A1.labels(disk="ssd"), A2, B1, zoned("c1", "c").labels(disk="ssd"))
     # The pod on a2 does not count, so that only the empty zones a and c are left.
@@ -129,7 +129,7 @@ def test_nodes_that_the_pod_may_not_use_do_not_count_unless_told_otherwise() -> 
     assert rejections(PLUGIN, required, *nodes, *webs("a2")) == {}
 
 
-def test_tainted_nodes_count_unless_told_otherwise() -> None:
+def test_tainted_nodes_count_by_default() -> None:
     nodes = (A1, B1, zoned("c1", "c").taint("team"))
     assert set(rejections(PLUGIN, OVER_ZONES, *nodes, *webs("a1", "b1"))) == {"a1", "b1"}
     honouring = constrained(OVER_ZONES, node_taints_policy="Honor")
@@ -137,7 +137,7 @@ def test_tainted_nodes_count_unless_told_otherwise() -> None:
     assert set(rejections(PLUGIN, honouring.tolerate("team"), *nodes, *webs("a1", "b1"))) == {"a1", "b1"}
 
 
-def test_with_fewer_domains_than_there_should_be_the_lowest_count_is_nothing() -> None:
+def test_with_fewer_domains_than_min_domains_the_lowest_count_is_0() -> None:
     assert rejections(PLUGIN, OVER_ZONES, *NODES, *webs("a1", "b1")) == {}
     three = WEB.spread(ZONE, min_domains=3, app="web")
     assert set(rejections(PLUGIN, three, *NODES, *webs("a1", "b1"))) == {"a1", "a2", "b1"}
@@ -151,14 +151,14 @@ def test_labels_named_by_match_label_keys_narrow_the_selection() -> None:
     assert set(rejections(PLUGIN, newer, *NODES, new.labels(version="2"))) == {"b1"}
 
 
-def test_match_label_keys_do_not_replace_what_the_selector_asks_for() -> None:
+def test_match_label_keys_do_not_replace_the_selector() -> None:
     contradicting = constrained(
         pod("new").labels(app="db").spread(ZONE, app="web"), match_label_keys=("app",)
     )
     assert rejections(PLUGIN, contradicting, *NODES, *webs("a1", "a1", "a1")) == {}
 
 
-def test_a_value_that_no_node_has_any_more_is_no_domain() -> None:
+def test_a_value_that_no_node_has_any_longer_is_not_a_domain() -> None:
     cluster = cluster_of(*NODES, *webs("a1", "b1"))
     state, info = CycleState(), PodInfo.of(OVER_ZONES)
     assert PLUGIN.pre_filter(state, info, cluster) is None
@@ -180,7 +180,7 @@ def _filtered(state: CycleState, info: PodInfo, cluster: ClusterState) -> set[st
     return {cluster.node_name(row) for row in np.flatnonzero(refused & cluster.known).tolist()}
 
 
-def test_a_selector_that_makes_no_sense_is_an_error() -> None:
+def test_an_invalid_selector_is_an_error() -> None:
     requirement = LabelSelectorRequirement(key="x", operator="In")
     strange = constrained(OVER_ZONES, label_selector=LabelSelector(match_expressions=(requirement,)))
     status = PLUGIN.pre_filter(CycleState(), PodInfo.of(strange), cluster_of(*NODES))
@@ -188,7 +188,7 @@ def test_a_selector_that_makes_no_sense_is_an_error() -> None:
     assert status.code is Code.ERROR
 
 
-# Imagined pods.
+# Dry runs with other pods.
 
 zones = st.sampled_from(["a", "b", "c"])
 names = st.sampled_from(["n0", "n1", "n2", "n3"])
@@ -201,7 +201,7 @@ names = st.sampled_from(["n0", "n1", "n2", "n3"])
     st.sampled_from([None, 1, 3]),
     names,
 )
-def test_imagined_pods_of_one_node_count_like_real_ones(
+def test_pods_of_one_node_in_a_dry_run_count_like_real_ones(
     where: list[str], there: list[str], changes: list[bool], domains: int | None, on: str
 ) -> None:
     nodes = [zoned(f"n{i}", zone) for i, zone in enumerate(where)]
@@ -228,7 +228,7 @@ def test_imagined_pods_of_one_node_count_like_real_ones(
     assert _filtered(state, info, cluster) == before
 
 
-def test_imagining_pods_that_are_not_selected_or_on_nodes_that_do_not_count_changes_nothing() -> None:
+def test_a_dry_run_with_pods_that_do_not_count_changes_nothing() -> None:
     choosy = OVER_ZONES.node_selector(disk="ssd")
     cluster = cluster_of(A1, B1.labels(disk="ssd"), zoned("c1", "c").labels(disk="ssd"))
     info, state = PodInfo.of(choosy), CycleState()
@@ -244,7 +244,7 @@ def test_imagining_pods_that_are_not_selected_or_on_nodes_that_do_not_count_chan
     assert _filtered(state, info, cluster) == set()
 
 
-def test_imagined_away_even_pods_that_never_counted_are_taken_off_as_in_kube_scheduler() -> None:
+def test_removing_a_terminating_pod_in_a_dry_run_is_counted_as_in_kube_scheduler() -> None:
     going = pod("going").labels(app="web").on("a1").deleting()
     cluster = cluster_of(*NODES, *webs("a1"), going)
     info, state = PodInfo.of(OVER_ZONES), CycleState()
@@ -271,7 +271,7 @@ def test_over_hosts_the_pods_of_the_node_itself_count() -> None:
     assert scores(PLUGIN, soft, *NODES, *webs("a1", "a1", "a1", "b1")) == {"a1": 0, "a2": 100, "b1": 60}
 
 
-def test_nodes_that_lack_a_key_get_nothing() -> None:
+def test_nodes_that_lack_a_key_score_0() -> None:
     soft = WEB.spread(ZONE, hard=False, app="web")
     assert scores(PLUGIN, soft, A1, B1, node("bare"), *webs("a1")) == {"a1": 0, "b1": 100, "bare": 0}
     assert scores(PLUGIN, soft, node("bare"), node("bare2")) == {"bare": 0, "bare2": 0}
@@ -305,7 +305,7 @@ def test_pods_of_a_service_or_a_controller_are_spread_by_default(objects: list[S
     assert found["a1"] < found["a2"] < found["b1"]
 
 
-def test_all_kinds_of_controllers_tell_which_pods_belong_together() -> None:
+def test_all_kinds_of_controllers_define_which_pods_belong_together() -> None:
     for owned, owner in (
         (WEB.owner("ReplicaSet", "o"), replica_set("o", app="web")),
         (WEB.owner("StatefulSet", "o"), stateful_set("o", app="web")),
@@ -325,13 +325,13 @@ def test_services_of_other_namespaces_or_other_pods_do_not_matter() -> None:
     assert scores(PLUGIN, WEB, *NODES, *webs("a1"), *others) is None
 
 
-def test_a_controller_that_contradicts_the_service_leaves_nothing_to_count() -> None:
+def test_a_controller_that_contradicts_the_service_selects_no_pods() -> None:
     owned = WEB.owner("ReplicaSet", "rs")
     found = scores(PLUGIN, owned, *NODES, *webs("a1"), service("s", app="web"), replica_set("rs", app="db"))
     assert found == {"a1": 100, "a2": 100, "b1": 100}
 
 
-def test_by_default_nodes_without_a_zone_are_still_spread_over() -> None:
+def test_by_default_nodes_without_a_zone_count_too() -> None:
     found = scores(PLUGIN, WEB, node("n1"), node("n2"), *webs("n1"), service("s", app="web"))
     assert found is not None
     assert found["n1"] < found["n2"]
@@ -372,7 +372,7 @@ def test_the_profile_may_have_no_constraints_at_all() -> None:
     assert concerned(plugin, OVER_ZONES)
 
 
-def test_pods_without_labels_owner_and_constraints_are_of_no_concern() -> None:
+def test_pods_without_labels_owner_and_constraints_are_not_affected() -> None:
     assert not concerned(PLUGIN, pod("a"))
     assert concerned(PLUGIN, WEB)
     assert concerned(PLUGIN, pod("a").owner("ReplicaSet", "rs"))
@@ -386,7 +386,7 @@ def _pod_event(action: Action, old: Pod | None, new: Pod | None, waiting: Pod = 
     return wakes(PLUGIN, waiting, Resource.ASSIGNED_POD, action, old, new)
 
 
-def test_matching_pods_that_come_or_go_wake_the_pod() -> None:
+def test_new_and_deleted_matching_pods_wake_the_pod() -> None:
     [web] = webs("a1")
     assert _pod_event(Action.ADD, None, web)
     assert _pod_event(Action.DELETE, web, None)
@@ -394,7 +394,7 @@ def test_matching_pods_that_come_or_go_wake_the_pod() -> None:
     assert not _pod_event(Action.DELETE, pod("x").labels(app="db").on("a1"), None)
 
 
-def test_pods_without_a_node_or_of_another_namespace_do_not() -> None:
+def test_pods_without_a_node_or_of_another_namespace_do_not_wake_the_pod() -> None:
     assert not _pod_event(Action.ADD, None, pod("x").labels(app="web"))
     assert _pod_event(Action.ADD, None, pod("x").labels(app="web").nominated("a1"))
     assert not _pod_event(Action.DELETE, pod("x", namespace="other").labels(app="web").on("a1"), None)
@@ -408,7 +408,7 @@ def test_a_label_change_wakes_if_the_pod_matches_now_or_no_longer() -> None:
     assert not _pod_event(Action.UPDATE_POD_LABEL, web, web.labels(more="yes"))
 
 
-def test_own_tolerations_wake_only_where_taints_are_honoured() -> None:
+def test_own_tolerations_wake_only_if_taints_are_honored() -> None:
     def woken(waiting: PodBuilder) -> bool:
         new = waiting.tolerate("team")
         return wakes(PLUGIN, waiting, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, waiting, new)
@@ -421,7 +421,7 @@ def _node_event(action: Action, old: Node | None, new: Node | None) -> bool:
     return wakes(PLUGIN, OVER_ZONES, Resource.NODE, action, old, new)
 
 
-def test_nodes_with_the_keys_that_come_or_go_wake_the_pod() -> None:
+def test_new_and_deleted_nodes_with_the_keys_wake_the_pod() -> None:
     assert _node_event(Action.ADD, None, A1)
     assert _node_event(Action.DELETE, A1, None)
     assert not _node_event(Action.ADD, None, node("bare"))

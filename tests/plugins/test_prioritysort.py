@@ -14,5 +14,5 @@ def test_among_equals_the_one_that_waits_longer_goes_first() -> None:
     assert KEY(pod("a"), 1.0) < KEY(pod("b"), 2.0)
 
 
-def test_a_negative_priority_comes_after_none() -> None:
+def test_a_negative_priority_comes_after_no_priority() -> None:
     assert KEY(pod("a"), 2.0) < KEY(pod("b").priority(-1), 1.0)

@@ -1,6 +1,6 @@
-"""Gates keep a pod out of the queue."""
+"""Scheduling gates keep a pod out of the queue."""
 
-from tests.plugins.asking import wakes
+from tests.plugins.single_plugin import wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import SchedulingGates
@@ -10,7 +10,7 @@ from longshore.testing import pod
 GATES = SchedulingGates()
 
 
-def test_a_pod_without_gates_is_let_in() -> None:
+def test_a_pod_without_gates_enters_the_queue() -> None:
     assert GATES.pre_enqueue(pod("a")) is None
 
 
@@ -20,7 +20,7 @@ def test_a_pod_is_held_by_any_gate_and_all_are_named() -> None:
     assert held.message == "waiting for scheduling gates: [quota network]"
 
 
-def test_the_last_gate_gone_wakes_the_pod_itself_and_no_other() -> None:
+def test_removing_the_last_gate_wakes_only_the_pod_itself() -> None:
     gone = Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
     a, b = pod("a"), pod("b")
     assert wakes(GATES, a, Resource.UNSCHEDULED_POD, gone, a.gates("x"), a)

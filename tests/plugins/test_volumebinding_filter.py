@@ -59,35 +59,35 @@ def local(name: str, host: str, storage: str = "1Gi") -> Any:
     return pv(name, storage=storage, storage_class="static").reachable_from(HOST, host)
 
 
-# Claims that are not in order.
+# Claims with problems.
 
 
-def test_missing_claim() -> None:
+def test_a_missing_claim_rejects_the_pod() -> None:
     assert refused(world()) == {"": ('persistentvolumeclaim "data" not found',)}
 
 
-def test_claim_of_the_pod_itself_is_still_to_be_made() -> None:
+def test_the_claim_of_an_ephemeral_volume_is_not_created_yet() -> None:
     words = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "web-tmp"'
     assert refused(world(), pod("web").ephemeral_claim("tmp")) == {"": (words,)}
 
 
-def test_claim_of_that_name_belongs_to_somebody_else() -> None:
+def test_the_claim_of_that_name_was_not_created_for_the_pod() -> None:
     words = "PVC default/web-tmp was not created for pod default/web (pod is not owner)"
     assert refused(world(pvc("web-tmp")), pod("web").ephemeral_claim("tmp")) == {"": (words,)}
 
 
-def test_claim_of_the_pod_itself() -> None:
+def test_the_claim_of_an_ephemeral_volume_is_used() -> None:
     own = pvc("web-tmp", storage_class="dynamic").owner("Pod", "web")
     assert refused(world(own), pod("web").ephemeral_claim("tmp")) == {}
 
 
-def test_claim_that_lost_its_volume() -> None:
+def test_a_claim_that_lost_its_volume_rejects_the_pod() -> None:
     lost = replace(DATA.bound_to("gone"), status=PersistentVolumeClaimStatus("Lost"))
     words = 'persistentvolumeclaim "data" bound to non-existent persistentvolume "gone"'
     assert refused(world(lost)) == {"": (words,)}
 
 
-def test_claim_that_is_being_deleted() -> None:
+def test_a_claim_that_is_being_deleted_rejects_the_pod() -> None:
     assert refused(world(DATA.deleting())) == {"": ('persistentvolumeclaim "data" is being deleted',)}
 
 
@@ -101,18 +101,18 @@ def test_claim_that_is_being_deleted() -> None:
     ],
     ids=["class binds at once", "class is unknown", "no class", "bound but not completely"],
 )
-def test_claim_that_should_be_bound_already(claim: PersistentVolumeClaim) -> None:
+def test_a_claim_that_should_already_be_bound_rejects_the_pod(claim: PersistentVolumeClaim) -> None:
     assert refused(world(claim)) == {"": (UNBOUND_IMMEDIATE,)}
 
 
-def test_class_that_does_not_say_when_it_binds() -> None:
+def test_a_class_without_a_binding_mode_is_an_error() -> None:
     storage = world(StorageClass(metadata=storage_class("odd").metadata), pvc("data", storage_class="odd"))
     [status] = verdicts(VolumeBinding(handle=storage.handle), WEB, storage.cluster).values()
     assert status.code is Code.ERROR
     assert status.reasons == ('VolumeBindingMode not set for StorageClass "odd"',)
 
 
-def test_selector_that_makes_no_sense() -> None:
+def test_an_invalid_volume_selector_is_an_error() -> None:
     broken = LabelSelector(match_expressions=(LabelSelectorRequirement("tier", "In"),))
     storage = world(replace(DATA, spec=replace(DATA.spec, selector=broken)))
     [status] = verdicts(VolumeBinding(handle=storage.handle), WEB, storage.cluster).values()
@@ -122,20 +122,20 @@ def test_selector_that_makes_no_sense() -> None:
 # Bound claims.
 
 
-def test_bound_volume_is_reached_from_some_nodes() -> None:
+def test_a_bound_volume_is_reachable_from_some_nodes() -> None:
     storage = world(DATA.bound_to("disk"), local("disk", "n2").claimed_by("data"))
     assert refused(storage) == {"n1": (OUT_OF_REACH,)}
 
 
-def test_bound_volume_is_reached_from_everywhere() -> None:
+def test_a_bound_volume_is_reachable_from_everywhere() -> None:
     assert refused(world(DATA.bound_to("disk"), pv("disk").claimed_by("data"))) == {}
 
 
-def test_bound_volume_does_not_exist() -> None:
+def test_a_bound_volume_does_not_exist() -> None:
     assert refused(world(DATA.bound_to("gone"))) == {"n1": (VOLUME_MISSING,), "n2": (VOLUME_MISSING,)}
 
 
-def test_first_volume_out_of_reach_is_told_before_the_second_that_is_missing() -> None:
+def test_an_unreachable_first_volume_is_reported_before_a_missing_second_one() -> None:
     storage = world(DATA.bound_to("disk"), local("disk", "n2"), pvc("more").bound_to("gone"))
     assert refused(storage, WEB.claim("more")) == {"n1": (OUT_OF_REACH,), "n2": (VOLUME_MISSING,)}
 
@@ -148,7 +148,7 @@ def test_bound_and_unbound_claims_have_reasons_of_their_own() -> None:
     }
 
 
-def test_demands_on_fields_of_the_node_are_taken_for_met() -> None:
+def test_requirements_on_fields_of_the_node_count_as_met() -> None:
     field = NodeSelectorRequirement("metadata.name", "In", ("n1",))
     affinity = VolumeNodeAffinity(NodeSelector((NodeSelectorTerm(match_fields=(field,)),)))
     disk = pv("disk")
@@ -156,13 +156,13 @@ def test_demands_on_fields_of_the_node_are_taken_for_met() -> None:
     assert refused(world(DATA.bound_to("disk"), disk)) == {}
 
 
-def test_affinity_without_terms_is_met_nowhere() -> None:
+def test_an_affinity_without_terms_matches_no_node() -> None:
     disk = pv("disk")
     disk = replace(disk, spec=replace(disk.spec, node_affinity=VolumeNodeAffinity(NodeSelector())))
     assert refused(world(DATA.bound_to("disk"), disk)) == {"n1": (OUT_OF_REACH,), "n2": (OUT_OF_REACH,)}
 
 
-def test_disk_of_old_is_where_its_driver_says_on_nodes_that_have_migrated() -> None:
+def test_an_in_tree_disk_has_the_topology_of_its_driver_on_migrated_nodes() -> None:
     disk = pv("disk").labels(**{ZONE: "a"})
     ebs = AWSElasticBlockStoreVolumeSource("vol-1")
     storage = world(
@@ -181,7 +181,7 @@ def test_disk_of_old_is_where_its_driver_says_on_nodes_that_have_migrated() -> N
 # Existing volumes for claims that wait.
 
 
-def test_volume_of_one_node() -> None:
+def test_a_volume_of_one_node_is_found_only_there() -> None:
     assert refused(world(DATA, local("disk", "n1"))) == {"n2": (NO_VOLUME,)}
 
 
@@ -205,7 +205,7 @@ def test_volume_of_one_node() -> None:
     ],
     ids=["small", "class", "access", "claimed", "deleting", "released", "block", "attributes"],
 )
-def test_volume_that_will_not_do(disk: Any) -> None:
+def test_a_volume_that_does_not_fit_the_claim_is_not_used(disk: Any) -> None:
     assert refused(world(DATA, disk)) == {"n1": (NO_VOLUME,), "n2": (NO_VOLUME,)}
 
 
@@ -216,12 +216,12 @@ def test_claim_selects_volumes_by_label() -> None:
     }
 
 
-def test_volume_kept_for_the_claim_is_the_only_one() -> None:
+def test_a_volume_reserved_for_the_claim_is_the_only_candidate() -> None:
     kept = local("kept", "n2").claimed_by("data")
     assert refused(world(DATA, kept, local("free", "n1"))) == {"n1": (NO_VOLUME,)}
 
 
-def test_volume_kept_for_the_claim_but_too_small_is_passed_over() -> None:
+def test_a_volume_reserved_for_the_claim_but_too_small_is_ignored() -> None:
     kept = local("kept", "n2", storage="1Mi").claimed_by("data")
     assert refused(world(DATA, kept, local("free", "n1"))) == {"n2": (NO_VOLUME,)}
 
@@ -240,35 +240,35 @@ def test_the_smaller_claim_leaves_the_larger_volume_to_the_larger_claim() -> Non
     }
 
 
-# Volumes that are to be made.
+# Volumes that are provisioned.
 
 
-def test_class_makes_volumes_everywhere() -> None:
+def test_a_class_provisions_volumes_everywhere() -> None:
     assert refused(world(NEW), pod("web").claim("new")) == {}
 
 
-def test_class_makes_volumes_in_some_zones() -> None:
+def test_a_class_provisions_volumes_in_some_zones() -> None:
     zonal = DYNAMIC.allowed(ZONE, "b", "c")
     assert refused(world(zonal, NEW), pod("web").claim("new")) == {"n1": (NO_VOLUME,)}
 
 
-def test_volume_is_made_where_no_existing_one_is_left() -> None:
+def test_a_volume_is_provisioned_where_no_existing_one_is_left() -> None:
     zonal = DYNAMIC.allowed(ZONE, "b")
     disk = pv("disk", storage_class="dynamic").reachable_from(HOST, "n1")
     assert refused(world(zonal, NEW, disk), pod("web").claim("new")) == {}
 
 
-def test_claim_that_was_promised_to_a_node() -> None:
+def test_a_claim_with_a_selected_node_stays_there() -> None:
     promised = NEW.annotations(**{SELECTED: "n2"})
     assert refused(world(promised), pod("web").claim("new")) == {"n1": (NO_VOLUME,)}
 
 
-def test_claim_that_was_promised_to_a_node_that_is_gone() -> None:
+def test_a_claim_whose_selected_node_is_gone_fits_nowhere() -> None:
     promised = NEW.annotations(**{SELECTED: "gone"})
     assert refused(world(promised), pod("web").claim("new")) == {"n1": (NO_VOLUME,), "n2": (NO_VOLUME,)}
 
 
-def test_one_claim_matched_and_one_to_be_made() -> None:
+def test_one_claim_is_matched_and_another_provisioned() -> None:
     assert refused(world(DATA, NEW, local("disk", "n1")), WEB.claim("new")) == {"n2": (NO_VOLUME,)}
 
 
@@ -296,19 +296,21 @@ def test_one_claim_matched_and_one_to_be_made() -> None:
         ([pool("p", "dynamic", "9Gi", reachable=False)], csi_driver("csi.example.com"), {"n1", "n2"}),
     ],
 )
-def test_room_for_new_volumes(pools: list[Any], driver: CSIDriver, refusing: set[str]) -> None:
+def test_new_volumes_need_enough_storage_capacity(
+    pools: list[Any], driver: CSIDriver, refusing: set[str]
+) -> None:
     found = refused(world(NEW, driver, *pools), pod("web").claim("new"))
     assert found == dict.fromkeys(refusing, (NO_ROOM,))
 
 
-def test_pods_without_claims_do_not_matter() -> None:
+def test_pods_without_claims_are_not_affected() -> None:
     plugin = VolumeBinding(handle=world().handle)
     assert plugin.concerns(PodInfo.of(WEB))
     assert plugin.concerns(PodInfo.of(pod("web").ephemeral_claim("tmp")))
     assert not plugin.concerns(PodInfo.of(pod("web").volume(Volume("tmp"))))
 
 
-def test_rows_without_a_node_are_passed_over() -> None:
+def test_rows_without_a_node_are_ignored() -> None:
     storage = world(DATA, pvc("more", storage_class="static"), local("one", "n1"), local("two", "n1"))
     storage.cluster.add_pod(pod("stray").on("unknown"))
     assert reasons(VolumeBinding(handle=storage.handle), WEB.claim("more"), storage.cluster) == {
@@ -325,13 +327,13 @@ def hint(place: int, waiting: Pod, old: Any, new: Any) -> bool:
     return found(waiting, old, new)
 
 
-def test_wakes_when_a_class_comes_or_allows_other_places() -> None:
+def test_a_new_class_or_other_topologies_wake_the_pod() -> None:
     assert hint(0, WEB, None, DYNAMIC)
     assert hint(0, WEB, DYNAMIC, DYNAMIC.allowed(ZONE, "a"))
     assert not hint(0, WEB, DYNAMIC, DYNAMIC.labels(tier="gold"))
 
 
-def test_wakes_when_its_claim_comes_or_changes() -> None:
+def test_a_new_or_changed_claim_wakes_the_pod() -> None:
     assert hint(1, WEB, None, DATA)
     assert hint(1, WEB, DATA, DATA.bound_to("disk"))
     assert hint(1, pod("web").ephemeral_claim("tmp"), None, pvc("web-tmp"))
@@ -371,5 +373,5 @@ def test_wakes_when_the_driver_of_an_inline_volume_stops_counting() -> None:
         (pool("p", "c", "5Gi"), pool("p", "c", "9Gi", largest="5Gi"), False),
     ],
 )
-def test_wakes_when_a_pool_comes_or_has_more_room(old: Any, new: Any, wakes: bool) -> None:
+def test_wakes_when_a_pool_is_new_or_has_more_capacity(old: Any, new: Any, wakes: bool) -> None:
     assert hint(6, WEB, old, new) is wakes

@@ -53,7 +53,7 @@ class Attempt:
         return found
 
     def bind(self, claim: str, volume: str) -> None:
-        """The volume controller has done its part."""
+        """Bind claim and volume, as the volume controller does."""
         now: PersistentVolumeClaim = self.told(PersistentVolumeClaim, f"default/{claim}")
         annotations = {**now.metadata.annotations, "pv.kubernetes.io/bind-completed": "yes"}
         self.storage.put(
@@ -65,20 +65,20 @@ class Attempt:
         )
 
 
-def test_nothing_to_do_when_all_is_bound() -> None:
+def test_prebind_is_skipped_when_all_claims_are_bound() -> None:
     attempt = Attempt(pod("web").claim("data"), DATA.bound_to("disk"), DISK.claimed_by("data"))
     assert attempt.plugin.pre_bind_pre_flight(attempt.state, attempt.pod, "n1") is SKIP
     driver = attempt.pre_bind().run(landed)
     assert (driver.finished, driver.status, driver.effects) == (True, None, [])
 
 
-def test_nothing_to_do_for_pods_without_claims() -> None:
+def test_prebind_is_skipped_for_pods_without_claims() -> None:
     attempt = Attempt(pod("web"))
     assert attempt.plugin.pre_bind_pre_flight(attempt.state, attempt.pod, "n1") is SKIP
     attempt.undo()
 
 
-def test_volume_and_claim_are_written_and_waited_for() -> None:
+def test_prebind_writes_volume_and_claim_and_waits_for_the_controller() -> None:
     attempt = Attempt(BOTH, DATA, NEW, DISK)
     assert attempt.plugin.pre_bind_pre_flight(attempt.state, attempt.pod, "n1") is None
     disk, new, data = (
@@ -124,7 +124,7 @@ def test_volume_and_claim_are_written_and_waited_for() -> None:
     assert isinstance(wait, Until)
     assert (wait.seconds, wait.timeout) == (600.0, TIMED_OUT)
 
-    # The watch tells of our writes, then of what the volume controller did.
+    # The watch reports our writes, then those of the volume controller.
     assert driver.look() is None
     for write in writes:
         assert isinstance(write, PatchObject)
@@ -139,7 +139,7 @@ def test_volume_and_claim_are_written_and_waited_for() -> None:
     assert (driver.finished, driver.status) == (True, None)
 
 
-def test_smallest_volume_in_reach_is_taken() -> None:
+def test_the_smallest_reachable_volume_is_used() -> None:
     volumes = [
         pv("large", storage="9Gi", storage_class="static"),
         pv("fitting", storage="2Gi", storage_class="static"),
@@ -151,7 +151,7 @@ def test_smallest_volume_in_reach_is_taken() -> None:
     assert write.name == "fitting"
 
 
-def test_volume_kept_by_a_user_gets_the_uid_but_no_annotation() -> None:
+def test_a_volume_reserved_by_a_user_gets_the_uid_but_no_annotation() -> None:
     kept = replace(DISK, spec=replace(DISK.spec, claim_ref=ObjectReference("", "default", "data")))
     write = Attempt(pod("web").claim("data"), DATA, kept).pre_bind().run(landed).effects[0]
     assert isinstance(write, PatchObject)
@@ -159,7 +159,7 @@ def test_volume_kept_by_a_user_gets_the_uid_but_no_annotation() -> None:
     assert write.patch["spec"]["claimRef"]["uid"] == DATA.metadata.uid
 
 
-def test_what_an_earlier_attempt_wrote_is_not_written_again() -> None:
+def test_what_an_earlier_attempt_wrote_is_not_rewritten() -> None:
     objects = [DATA, DISK.claimed_by("data").annotations(**{BY_CONTROLLER: "yes"})]
     objects.append(NEW.annotations(**{SELECTED: "n1"}))
     attempt = Attempt(BOTH, *objects)
@@ -171,21 +171,21 @@ def test_what_an_earlier_attempt_wrote_is_not_written_again() -> None:
     assert driver.look() == Succeeded()
 
 
-def test_conflict_ends_the_attempt() -> None:
+def test_a_conflict_ends_the_attempt() -> None:
     attempt = Attempt(BOTH, DATA, NEW, DISK)
     driver = attempt.pre_bind().run(lambda _: Conflict("the object has been modified"))
     assert driver.status == Status.error("the object has been modified")
     assert len(driver.effects) == 1
 
 
-def test_time_is_over() -> None:
+def test_the_wait_ends_with_a_timeout() -> None:
     driver = Attempt(BOTH, DATA, NEW, DISK).pre_bind().run(landed)
     driver.time_out()
     assert driver.status == Status.error("binding volumes: context deadline exceeded")
 
 
 def written() -> tuple[Attempt, PreBindDriver]:
-    """A pod whose writes have landed and were told."""
+    """A pod whose writes were accepted and reported by the watch."""
     attempt = Attempt(BOTH, DATA, NEW, DISK)
     driver = attempt.pre_bind().run(landed)
     for effect in driver.effects:
@@ -247,7 +247,7 @@ def new_claim_gone(attempt: Attempt) -> None:
         ),
     ],
 )
-def test_wait_ends_when_it_would_be_in_vain(event: Any, words: str) -> None:
+def test_the_wait_ends_when_the_volumes_cannot_be_bound_any_more(event: Any, words: str) -> None:
     attempt, driver = written()
     event(attempt)
     assert driver.look() == Failed(words)
@@ -255,10 +255,10 @@ def test_wait_ends_when_it_would_be_in_vain(event: Any, words: str) -> None:
     assert driver.status.code is Code.ERROR
 
 
-# What is reserved, as others see it.
+# Reservations and other pods.
 
 
-def test_reserved_volume_is_not_given_to_another_claim() -> None:
+def test_a_reserved_volume_is_not_given_to_another_claim() -> None:
     other = pvc("other", storage_class="static")
     attempt = Attempt(pod("web").claim("data"), DATA, DISK, other)
     rival = pod("rival").claim("other")
@@ -270,7 +270,7 @@ def test_reserved_volume_is_not_given_to_another_claim() -> None:
     attempt.undo()
 
 
-def test_written_volume_is_kept_even_if_the_attempt_fails_then() -> None:
+def test_a_written_volume_stays_reserved_even_if_the_attempt_fails() -> None:
     other = pvc("other", storage_class="static")
     attempt = Attempt(pod("web").claim("data"), DATA, DISK, other)
     driver = attempt.pre_bind().run(landed)
@@ -278,12 +278,12 @@ def test_written_volume_is_kept_even_if_the_attempt_fails_then() -> None:
     attempt.undo()
     rival = pod("rival").claim("other")
     assert set(reasons(attempt.plugin, rival, attempt.storage.cluster)) == {"n1", "n2"}
-    # Somebody has taken the claim off it again: it is free when the watch says so.
+    # The reference to the claim was removed again: the volume is free once the watch reports it.
     attempt.storage.put(DISK)
     assert reasons(attempt.plugin, rival, attempt.storage.cluster) == {}
 
 
-def test_claim_promised_to_a_node_holds_its_other_pods_there() -> None:
+def test_a_claim_with_a_selected_node_keeps_its_other_pods_there() -> None:
     attempt = Attempt(pod("web").claim("new"), NEW)
     friend = pod("friend").claim("new")
     assert reasons(attempt.plugin, friend, attempt.storage.cluster) == {"n2": (NO_VOLUME,)}
@@ -291,10 +291,10 @@ def test_claim_promised_to_a_node_holds_its_other_pods_there() -> None:
     assert reasons(attempt.plugin, friend, attempt.storage.cluster) == {}
 
 
-def test_pod_that_shares_a_claim_writes_the_promise_too() -> None:
+def test_a_pod_that_shares_a_claim_writes_the_selected_node_too() -> None:
     first = Attempt(pod("web").claim("new"), NEW)
     second = Attempt(pod("friend").claim("new"), storage=first.storage, plugin=first.plugin)
     assert len(first.pre_bind().run(landed).effects) == 2
-    # The first write has won; the second attempt is made again later.
+    # The first write has won; the second attempt is repeated later.
     driver = second.pre_bind().run(lambda _: Conflict("modified"))
     assert driver.status == Status.error("modified")

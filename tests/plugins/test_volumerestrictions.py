@@ -66,7 +66,7 @@ def world(*pods: Pod) -> Storage:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), CONFLICTS)
-def test_disk_in_use_on_the_node(ours: Volume, theirs: Volume) -> None:
+def test_a_disk_in_use_on_the_node_rules_it_out(ours: Volume, theirs: Volume) -> None:
     storage = world(pod("holder").volume(theirs).on("n1"))
     found = verdicts(VolumeRestrictions(), pod("web").volume(ours), storage.cluster)
     assert {name: (s.code, s.reasons) for name, s in found.items()} == {
@@ -75,12 +75,12 @@ def test_disk_in_use_on_the_node(ours: Volume, theirs: Volume) -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), NO_CONFLICTS)
-def test_disks_that_can_be_used_side_by_side(ours: Volume, theirs: Volume) -> None:
+def test_disks_that_can_be_shared_do_not_conflict(ours: Volume, theirs: Volume) -> None:
     storage = world(pod("holder").volume(theirs).on("n1"))
     assert verdicts(VolumeRestrictions(), pod("web").volume(ours), storage.cluster) == {}
 
 
-def test_claim_for_one_pod_is_in_use_somewhere() -> None:
+def test_a_read_write_once_pod_claim_in_use_rules_out_all_nodes() -> None:
     storage = world(one_pod("holder").on("n1"))
     found = verdicts(VolumeRestrictions(), one_pod("web"), storage.cluster)
     assert {name: (s.code, s.reasons) for name, s in found.items()} == dict.fromkeys(
@@ -88,36 +88,36 @@ def test_claim_for_one_pod_is_in_use_somewhere() -> None:
     )
 
 
-def test_claim_for_one_pod_is_free_again() -> None:
+def test_a_read_write_once_pod_claim_is_free_again() -> None:
     holder = one_pod("holder").on("n1")
     storage = world(holder)
     storage.cluster.remove_pod(holder)
     assert verdicts(VolumeRestrictions(), one_pod("web"), storage.cluster) == {}
 
 
-def test_claim_of_a_successor_is_counted_anew() -> None:
+def test_the_claim_of_a_later_pod_of_that_name_is_counted_again() -> None:
     storage = world(one_pod("holder").on("n1"))
     storage.cluster.add_pod(pod("holder").uid("another").claim("shared").on("n1"))
     assert verdicts(VolumeRestrictions(), one_pod("web"), storage.cluster) == {}
 
 
-def test_claim_of_that_name_in_another_namespace_is_another_claim() -> None:
+def test_a_claim_of_that_name_in_another_namespace_is_another_claim() -> None:
     storage = world(pod("holder", namespace="elsewhere").claim("data").on("n1"))
     assert verdicts(VolumeRestrictions(), one_pod("web"), storage.cluster) == {}
 
 
-def test_claim_that_pods_may_share() -> None:
+def test_a_claim_that_pods_may_share_does_not_conflict() -> None:
     storage = world(pod("holder").claim("shared").on("n1"))
     assert verdicts(VolumeRestrictions(), pod("web").claim("shared"), storage.cluster) == {}
 
 
-def test_claim_that_does_not_exist() -> None:
+def test_a_claim_that_does_not_exist_rejects_the_pod() -> None:
     [status] = verdicts(VolumeRestrictions(), pod("web").claim("none"), world().cluster).values()
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ('persistentvolumeclaim "none" not found',)
 
 
-def test_disk_is_told_before_the_claim() -> None:
+def test_a_conflict_of_disks_is_reported_before_that_of_claims() -> None:
     holder = one_pod("holder")
     holder = msgspec.structs.replace(
         holder, spec=msgspec.structs.replace(holder.spec, volumes=(*holder.spec.volumes, EBS), node_name="n1")
@@ -126,7 +126,7 @@ def test_disk_is_told_before_the_claim() -> None:
     assert (found["n1"].reasons, found["n2"].reasons) == ((DISK_CONFLICT,), (ONE_POD_CONFLICT,))
 
 
-def test_evicting_the_holder_frees_the_claim() -> None:
+def test_evicting_the_pod_that_uses_a_claim_frees_it() -> None:
     plugin, web, holder = (
         VolumeRestrictions(),
         PodInfo.of(one_pod("web")),
@@ -144,7 +144,7 @@ def test_evicting_the_holder_frees_the_claim() -> None:
     assert plugin.filter_node(imagined, web, here) == ONE_POD_CONFLICT
 
 
-def test_pods_without_such_volumes_do_not_matter() -> None:
+def test_pods_without_such_volumes_are_not_affected() -> None:
     plugin = VolumeRestrictions()
     assert plugin.concerns(PodInfo.of(pod("web").volume(RBD)))
     assert plugin.concerns(PodInfo.of(pod("web").claim("data")))
@@ -162,13 +162,13 @@ def test_pods_without_such_volumes_do_not_matter() -> None:
         (pod("web").volume(EBS), pod("gone", namespace="elsewhere").volume(EBS), False),
     ],
 )
-def test_wakes_when_a_pod_in_the_way_left(waiting: Pod, left: Pod, wakes: bool) -> None:
+def test_wakes_when_a_conflicting_pod_is_gone(waiting: Pod, left: Pod, wakes: bool) -> None:
     hint = VolumeRestrictions().wakes_on[0].hint
     assert hint is not None
     assert hint(waiting, left, None) is wakes
 
 
-def test_wakes_when_its_claim_comes() -> None:
+def test_a_new_claim_of_the_pod_wakes_it() -> None:
     hint = VolumeRestrictions().wakes_on[2].hint
     assert hint is not None
     assert hint(one_pod("web"), None, pvc("data"))

@@ -16,7 +16,7 @@ WEB = pod("web").claim("data")
 
 
 def zonal(volume_labels: dict[str, str], *nodes: dict[str, str]) -> set[str]:
-    """The nodes n0, n1, … that are refused to a pod whose volume has the labels."""
+    """The nodes n0, n1, … that are rejected for a pod whose volume has the labels."""
     storage = Storage(pvc("data").bound_to("disk"), pv("disk").labels(**volume_labels))
     for number, labels in enumerate(nodes):
         storage.cluster.add_node(node(f"n{number}").labels(**labels))
@@ -27,37 +27,37 @@ def zonal(volume_labels: dict[str, str], *nodes: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.parametrize("key", [ZONE, REGION, OLD_ZONE, OLD_REGION])
-def test_node_must_be_where_the_volume_is(key: str) -> None:
+def test_the_node_must_be_in_the_zone_of_the_volume(key: str) -> None:
     assert zonal({key: "a"}, {key: "a"}, {key: "b"}) == {"n1"}
 
 
-def test_volume_in_several_zones_is_reached_from_each() -> None:
+def test_a_volume_in_several_zones_is_reachable_from_each() -> None:
     assert zonal({ZONE: "a__b"}, {ZONE: "a"}, {ZONE: "b"}, {ZONE: "c"}) == {"n2"}
 
 
-def test_node_that_does_not_say_where_it_is_will_do() -> None:
+def test_a_node_without_zone_and_region_is_feasible() -> None:
     assert zonal({ZONE: "a"}, {}, {"disk": "ssd"}) == set()
 
 
-def test_node_that_says_only_its_zone_lacks_the_region_of_the_volume() -> None:
+def test_a_node_with_only_a_zone_lacks_the_region_of_the_volume() -> None:
     assert zonal({ZONE: "a", REGION: "r"}, {ZONE: "a"}, {ZONE: "a", REGION: "r"}) == {"n0"}
 
 
-def test_old_label_of_the_volume_is_met_by_the_new_label_of_the_node() -> None:
+def test_an_old_label_of_the_volume_matches_the_new_label_of_the_node() -> None:
     assert zonal({OLD_ZONE: "a", OLD_REGION: "r"}, {ZONE: "a", REGION: "r"}, {ZONE: "b", REGION: "r"}) == {
         "n1"
     }
 
 
-def test_old_label_of_the_node_counts_before_the_new_one() -> None:
+def test_an_old_label_of_the_node_takes_precedence() -> None:
     assert zonal({OLD_ZONE: "a"}, {OLD_ZONE: "b", ZONE: "a"}) == {"n0"}
 
 
-def test_new_label_of_the_volume_is_not_met_by_the_old_label_of_the_node() -> None:
+def test_a_new_label_of_the_volume_does_not_match_the_old_label_of_the_node() -> None:
     assert zonal({ZONE: "a"}, {OLD_ZONE: "a"}) == {"n0"}
 
 
-def test_label_with_an_empty_zone_is_passed_over() -> None:
+def test_a_label_with_an_empty_zone_is_ignored() -> None:
     assert zonal({ZONE: "a____b"}, {ZONE: "c"}) == set()
 
 
@@ -76,24 +76,26 @@ def test_label_with_an_empty_zone_is_passed_over() -> None:
         ),
     ],
 )
-def test_claim_that_is_not_in_order(claim: PersistentVolumeClaim, classes: list[Any], reason: str) -> None:
+def test_a_claim_with_a_problem_rejects_the_pod(
+    claim: PersistentVolumeClaim, classes: list[Any], reason: str
+) -> None:
     storage = Storage(claim, *classes)
     [status] = verdicts(VolumeZone(), WEB, storage.cluster).values()
     assert (status.code, status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
 
 
-def test_claim_without_a_name() -> None:
+def test_a_claim_without_a_name_rejects_the_pod() -> None:
     [status] = verdicts(VolumeZone(), pod("web").claim(""), Storage().cluster).values()
     assert status.reasons == (NO_CLAIM_NAME,)
 
 
-def test_volume_that_waits_for_the_pod_has_no_zone_yet() -> None:
+def test_a_volume_that_waits_for_the_pod_has_no_zone_yet() -> None:
     storage = Storage(pvc("data", storage_class="fast"), storage_class("fast").waiting())
     storage.cluster.add_node(node("n1").labels(**{ZONE: "a"}))
     assert verdicts(VolumeZone(), WEB, storage.cluster) == {}
 
 
-def test_pods_without_named_claims_do_not_matter() -> None:
+def test_pods_without_named_claims_are_not_affected() -> None:
     plugin = VolumeZone()
     assert plugin.concerns(PodInfo.of(WEB))
     assert not plugin.concerns(PodInfo.of(pod("web")))
@@ -107,7 +109,7 @@ def wakes(waiting: Pod, resource: Resource, old: Any, new: Any) -> bool:
     )
 
 
-def test_wakes_when_its_claim_comes_or_changes() -> None:
+def test_a_new_or_changed_claim_wakes_the_pod() -> None:
     claims = Resource.PERSISTENT_VOLUME_CLAIM
     assert wakes(WEB, claims, None, pvc("data"))
     assert wakes(WEB, claims, pvc("data"), pvc("data").bound_to("disk"))
@@ -115,12 +117,12 @@ def test_wakes_when_its_claim_comes_or_changes() -> None:
     assert not wakes(WEB, claims, None, pvc("data", namespace="elsewhere"))
 
 
-def test_wakes_when_a_class_comes_that_waits() -> None:
+def test_wakes_when_a_class_that_waits_is_added() -> None:
     assert wakes(WEB, Resource.STORAGE_CLASS, None, storage_class("fast").waiting())
     assert not wakes(WEB, Resource.STORAGE_CLASS, None, storage_class("fast"))
 
 
-def test_wakes_when_a_volume_comes_or_moves() -> None:
+def test_wakes_when_a_volume_is_added_or_moves() -> None:
     volumes, there = Resource.PERSISTENT_VOLUME, pv("disk").labels(**{ZONE: "a"})
     assert wakes(WEB, volumes, None, there)
     assert wakes(WEB, volumes, there, pv("disk").labels(**{ZONE: "b"}))

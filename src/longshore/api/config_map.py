@@ -1,4 +1,4 @@
-"""ConfigMaps: what we keep in the API server and no kind of our own is needed for."""
+"""ConfigMaps. Longshore stores small records in them that need no kind of their own."""
 
 from longshore.api.meta import ApiObject
 

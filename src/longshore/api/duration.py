@@ -7,13 +7,13 @@ _PART = re.compile(rf"([0-9]*)\.?([0-9]*){_UNIT}")
 _FORM = re.compile(rf"[-+]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+){_UNIT})+)")
 _NANOSECONDS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
 _NANOSECONDS["h"] = 60 * _NANOSECONDS["m"]
-# Go counts nanoseconds in 64 bits: a number of more digits than this is too long a time in any unit.
+# Go counts nanoseconds in 64 bits: a number with more digits than this is out of range in any unit.
 _LIMIT = 2**63
 _DIGITS = len(str(_LIMIT))
 
 
 def parse_duration(text: str) -> float | None:
-    """The seconds that the text means, or None where Go's `time.ParseDuration` refuses it."""
+    """Return the duration in seconds, or None if Go's `time.ParseDuration` rejects the text."""
     if not _FORM.fullmatch(text):
         return None
     total = 0
@@ -28,13 +28,13 @@ def parse_duration(text: str) -> float | None:
 
 
 def _part_of(fraction: str, unit: int) -> int:
-    """Whole nanoseconds of the digits behind the point, with Go's rounding of a third of an hour."""
+    """Return the nanoseconds of the digits after the decimal point, with Go's rounding errors."""
     digits = fraction[:_DIGITS]
     return int(int(digits or 0) * (unit / 10 ** len(digits)))
 
 
 def format_duration(seconds: float) -> str:
-    """As Go prints whole milliseconds: 2m0s, 1.5s, 300ms."""
+    """Return the duration as Go prints it, rounded to milliseconds: 2m0s, 1.5s, 300ms."""
     milliseconds = round(abs(seconds) * 1000)
     if not milliseconds:
         return "0s"

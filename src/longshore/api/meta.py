@@ -1,16 +1,16 @@
-"""What all objects have in common, and the one way in which a change of an object is told."""
+"""What all objects have in common, and `Change`, the form in which every change to an object is reported."""
 
 from typing import Generic, TypeVar, dataclass_transform
 
 import msgspec
 
 
-# Tells type checkers what msgspec does anyway: subclasses are frozen too.
+# For type checkers: msgspec makes subclasses frozen too.
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Base of every API object: camel case outside, snake case inside.
+    """The base of every API struct: camel case in JSON, snake case in Python.
 
-    The structs hold no cycles, so the garbage collector need not walk them.
+    The structs hold no reference cycles, so the garbage collector does not have to track them.
     """
 
 
@@ -29,8 +29,7 @@ class ObjectMeta(ApiStruct):
     resource_version: str = ""
     labels: dict[str, str] = {}
     deletion_timestamp: str | None = None
-    # Pods that arrive as protobuf have theirs only if extenders are to get them: no plugin reads them, and
-    # memory counts at 100,000 pods.
+    # Pods that a scheduler watches have only those that its plugins declare to read (see `api.kept`).
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None
@@ -47,28 +46,28 @@ class ApiObject(ApiStruct):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the name alone of an object without a namespace."""
+        """`namespace/name`, or just the name if the object has no namespace."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
-def kind_of(thing: ApiObject) -> type[ApiObject]:
-    """The kind of the object, also if it was made by a builder, which is a class of its own."""
-    return next(each for each in type(thing).__mro__ if ApiObject in each.__bases__)
+def kind_of(obj: ApiObject) -> type[ApiObject]:
+    """Return the kind of the object. The builders of `longshore.testing` are subclasses of their kinds."""
+    return next(each for each in type(obj).__mro__ if ApiObject in each.__bases__)
 
 
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Change(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
-    """One object became another: added when there is no old one, deleted when there is no new one."""
+    """One change to an object: it was added if `old` is None, and deleted if `new` is None."""
 
     old: T_co | None
     new: T_co | None
 
     @property
     def object(self) -> T_co:
-        """The newest version that is known."""
+        """The newest known version of the object."""
         if self.new is not None:
             return self.new
         if self.old is None:

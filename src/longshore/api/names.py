@@ -1,4 +1,4 @@
-"""The syntax of names in Kubernetes: those of objects, of labels and of resources."""
+"""The syntax of names in Kubernetes: the names of objects, labels, and resources."""
 
 import re
 
@@ -15,7 +15,7 @@ _DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL_PATTERN}(?:\.{_DNS_LABEL_PATTERN})*")
 
 
 def is_dns_label(text: str) -> bool:
-    """Whether a namespace or a Service can have this name; it has no dots."""
+    """Whether a namespace or a Service can have this name. It contains no dots."""
     return len(text) <= MAX_LABEL and _DNS_LABEL.fullmatch(text) is not None
 
 
@@ -29,12 +29,12 @@ def is_label_value(text: str) -> bool:
 
 
 def is_qualified_name(text: str) -> bool:
-    """Whether this can be the key of a label or the name of a resource: `app` or `example.com/app`."""
+    """Whether this is a valid label key or resource name, such as `app` or `example.com/app`."""
     prefix, slash, name = text.rpartition("/")
     return bool(name) and is_label_value(name) and (not slash or is_dns_subdomain(prefix))
 
 
 def is_extended_resource(text: str) -> bool:
-    """Whether the resource has a domain other than Kubernetes' own, and can be named in a quota as well."""
+    """Whether the resource has a domain other than Kubernetes' own, and a name that a quota can also use."""
     native = "/" not in text or "kubernetes.io/" in text or text.startswith("requests.")
     return not native and is_qualified_name(text) and is_qualified_name(f"requests.{text}")

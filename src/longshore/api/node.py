@@ -1,4 +1,4 @@
-"""Nodes, as far as scheduling reads them."""
+"""Nodes, with the fields that scheduling reads."""
 
 from longshore.api.meta import ApiObject, ApiStruct
 
@@ -20,7 +20,7 @@ class NodeSpec(ApiStruct):
 
 
 class ContainerImage(ApiStruct):
-    """An image that the node holds, under all of its names."""
+    """An image on the node, with all of its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0

@@ -1,16 +1,20 @@
-"""What a planner is asked, and where it is found.
+"""The question to a planner, and the address at which a planner is found.
 
-A planner is any gRPC server behind a labeled Service that says for each pod of a set on which node it shall
-run. The port and the domain of the cluster are part of the contract: neither is read from the Service.
+A planner is any gRPC server behind a labeled Service. For each pod of a set, it answers with the node that
+the pod should run on. The port and the cluster domain are part of the contract: neither is read from the
+Service.
 """
 
 import msgspec
 
-PLANNER_PORT = 7309
+from longshore.api.pod_set import PLANNER_SERVICE_PORT
 
 
 class PlanRequest(msgspec.Struct, frozen=True, gc=False):
-    """Plan this set. `eligible_nodes` passed the filters for `scheduled_pod`, and for no other pod."""
+    """A request to plan a set.
+
+    `eligible_nodes` passed the filters for `scheduled_pod`, and for no other pod.
+    """
 
     namespace: str
     pod_set: str
@@ -19,5 +23,5 @@ class PlanRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 def address_of(service_name: str, service_namespace: str) -> str:
-    """Where the planner behind this Service answers."""
-    return f"{service_name}.{service_namespace}.svc.cluster.local:{PLANNER_PORT}"
+    """Return the address of the planner behind this Service."""
+    return f"{service_name}.{service_namespace}.svc.cluster.local:{PLANNER_SERVICE_PORT}"

@@ -1,7 +1,8 @@
-"""Pods, as far as scheduling reads them."""
+"""Pods, with the fields that scheduling reads."""
 
 import msgspec
 
+from longshore.api.kept import KeptConditions, kept_conditions
 from longshore.api.meta import ApiObject, ApiStruct
 from longshore.api.node import Taint
 from longshore.api.selectors import LabelSelector
@@ -93,7 +94,10 @@ class Toleration(ApiStruct):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """An empty effect or key stands for all of them. The operators Lt and Gt are off in 1.36."""
+        """Whether the toleration matches the taint. An empty effect or key matches all of them.
+
+        The operators Lt and Gt are behind a feature gate that is off in Kubernetes 1.36.
+        """
         if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
             return False
         return self.operator == "Exists" or (self.operator in ("", "Equal") and self.value == taint.value)
@@ -150,7 +154,7 @@ class PodCondition(ApiStruct):
 
 
 class ContainerStatus(ApiStruct):
-    """What the node has granted to a container (allocated) and what runs there (resources)."""
+    """What the node has allocated to a container (allocated) and what is in effect now (resources)."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -173,6 +177,12 @@ class PodStatus(ApiStruct):
     allocated_resources: dict[str, str] = {}
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
+    def condition(self, kind: str) -> PodCondition | None:
+        """Return the condition of this type, if the pod has it. Raise UndeclaredRead if it is not kept."""
+        if isinstance(self.conditions, KeptConditions):
+            self.conditions.names.check(kind)
+        return next((each for each in kept_conditions(self.conditions) if each.type == kind), None)
+
 
 class Pod(ApiObject):
     spec: PodSpec = PodSpec()
@@ -180,5 +190,5 @@ class Pod(ApiObject):
 
     @property
     def terminal(self) -> bool:
-        """Has ended: it holds no resources any more."""
+        """Whether the pod has ended, and so no longer holds any resources."""
         return self.status.phase in ("Succeeded", "Failed")

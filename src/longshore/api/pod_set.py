@@ -1,7 +1,7 @@
-"""Pod sets: the trigger that holds one, the plan it is bound by, and the names that both go by.
+"""Pod sets: the ScheduleTrigger that holds a set, the SchedulePlan by which it is bound, and their names.
 
-A set is the pods of one namespace with the same value of `POD_SET_LABEL`. Kinds, labels and names are those
-of Pallet, so that its manifests and its planners serve unchanged; what we add to the kinds is optional.
+A set is the pods of one namespace with the same value of `POD_SET_LABEL`. Kinds, labels, and names are those
+of Pallet, so that its manifests and its planners work unchanged; the fields that Longshore adds are optional.
 """
 
 from longshore.api.duration import parse_duration
@@ -17,10 +17,10 @@ SCHEDULER_NAME = "podset-planner-scheduler"
 POD_SET_LABEL = f"{GROUP}/pod-set"
 QUIET_TIME_LABEL = f"{GROUP}/quiet-time"
 
-# A planner is a Service with the label of the sets it plans, or with that of all sets nobody else plans.
+# A planner is a Service with the labels of the sets that it plans, or with the default label: then it plans
+# every set that has no planner of its own.
 DEFAULT_PLANNER_LABEL = f"{GROUP}/default"
 PLANNER_ENABLED = "enabled"
-PLANNER_PORT = 7777
 PLANNER_SERVICE_PORT = 7309
 
 PLANNING = "Planning"
@@ -33,7 +33,7 @@ PACK = "Pack"
 DEFAULT_BUDGET = 0.3
 MAX_BUDGET = 600.0
 
-# The API server takes no more of them in the status of a plan.
+# The most entries of `unplaced` that the API server accepts in the status of a plan.
 MAX_UNPLACED = 100
 
 
@@ -54,14 +54,17 @@ class ScheduleTriggerSpec(ApiStruct):
 
     @property
     def budget_seconds(self) -> float:
-        """The budget in force; one that the API server would not take counts as none."""
+        """The budget in effect. One that the API server would reject is ignored."""
         seconds = parse_duration(self.budget)
         return min(seconds, MAX_BUDGET) if seconds is not None and seconds > 0 else DEFAULT_BUDGET
 
 
-# Statuses are merged into what is there, so they name all their fields: a null takes an old value away.
+# A status is written as a merge patch, so it names all its fields: a null removes an old value.
 class ScheduleTriggerStatus(ApiStruct, omit_defaults=False):
-    """Times are RFC 3339. `planning_since` is about the label text `quiet_time`: it outlives a restart."""
+    """The status of a trigger, with times in RFC 3339, so that a wait continues after a restart.
+
+    `planning_since` is when the wait began that the label text in `quiet_time` asks for.
+    """
 
     held: int = 0
     bound: int = 0
@@ -84,7 +87,7 @@ class PlanEntry(ApiStruct):
 
 
 class SchedulePlanSpec(ApiStruct, omit_defaults=False):
-    """The API server wants the list even if it is empty."""
+    """The API server requires the list, even an empty one."""
 
     plan: tuple[PlanEntry, ...] = ()
 
@@ -113,20 +116,21 @@ class SchedulePlan(ApiObject):
 
 
 def planner_label(podset: str) -> str:
-    """The label by which a Service plans this set, if its value is `PLANNER_ENABLED`."""
+    """Return the label of Services that plan this set; its value must be `PLANNER_ENABLED`."""
     return f"{GROUP}/{podset}"
 
 
 _FNV_OFFSET = 0x811C9DC5
 _FNV_PRIME = 0x01000193
-# Without vowels no hash spells a word, and without 0, 1 and 3 it is not misread.
+# Hashes have no vowels, so that they spell no words, and no 0, 1, or 3, which are easily misread.
 _DIGITS = str.maketrans("0123456789", "456789bcdf")
 
 
 def plan_name(namespace: str, podset: str) -> str:
-    """The name of the set's plan, in the namespace of the set: its own name and a hash.
+    """Return the name of the set's plan, which is in the namespace of the set: the set's name and a hash.
 
-    Label values may hold what names may not (`My_Set`): then the nearest legal name stands before the hash.
+    If the set's name is a valid label value but not a valid object name (`My_Set`), the closest valid name is
+    used before the hash.
     """
     end = str(_fnv1a(f"{namespace}{podset}".encode())).translate(_DIGITS)
     name = f"{podset}-{end}"
@@ -138,7 +142,7 @@ def plan_name(namespace: str, podset: str) -> str:
 
 
 def _fnv1a(content: bytes) -> int:
-    """The 32 bit hash of Fowler, Noll and Vo, variant 1a."""
+    """Return the 32-bit FNV-1a hash."""
     found = _FNV_OFFSET
     for byte in content:
         found = (found ^ byte) * _FNV_PRIME & 0xFFFFFFFF

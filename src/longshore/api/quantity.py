@@ -18,7 +18,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class InvalidQuantity(ValueError):
-    """A text that the API server would not take as a quantity."""
+    """A text that the API server would not accept as a quantity."""
 
 
 def _ceiling(amount: Fraction) -> int:
@@ -37,11 +37,11 @@ def _parse(text: str) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def value(text: str) -> int:
-    """The quantity in whole units (bytes, devices), rounded up and held within 64 bits."""
+    """Return the quantity in whole units (bytes, devices), rounded up and limited to 64 bits."""
     return _ceiling(_parse(text))
 
 
 @lru_cache(maxsize=4096)
 def milli_value(text: str) -> int:
-    """The quantity in thousandths (millicores), rounded up and held within 64 bits."""
+    """Return the quantity in thousandths (millicores), rounded up and limited to 64 bits."""
     return _ceiling(_parse(text) * 1000)

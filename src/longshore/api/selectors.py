@@ -1,4 +1,4 @@
-"""Selectors of labels: which objects one means, as the API server and its controllers read it."""
+"""Label selectors: which objects they select, by the rules of the API server and its controllers."""
 
 from collections.abc import Mapping
 
@@ -17,13 +17,13 @@ class LabelSelector(ApiStruct):
 
 
 class InvalidSelector(ValueError):
-    """A selector that the API server would not take."""
+    """A selector that the API server would not accept."""
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """No selector selects nothing, an empty one everything.
+    """Whether the selector matches the labels. None matches nothing; an empty selector matches everything.
 
-    Raises `InvalidSelector`, whatever the labels are, when a requirement makes no sense.
+    Raises `InvalidSelector` if any requirement is invalid, whatever the labels are.
     """
     if selector is None:
         return False
@@ -34,7 +34,7 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def has_labels(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """All of the wanted labels are there; none wanted is met by every object."""
+    """Whether all of the wanted labels are present; always true if none are wanted."""
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
@@ -48,7 +48,8 @@ def _check(requirement: LabelSelectorRequirement) -> None:
             raise InvalidSelector(f"label selector: {operator} takes no values, {key!r} has {list(values)}")
     else:
         raise InvalidSelector(
-            f"label selector: {operator!r} of {key!r} is no operator; use In, NotIn, Exists or DoesNotExist"
+            f"label selector: {operator!r} of {key!r} is not an operator; "
+            "use In, NotIn, Exists or DoesNotExist"
         )
 
 

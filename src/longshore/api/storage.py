@@ -1,4 +1,4 @@
-"""Persistent volumes, claims to them and the drivers behind them, as far as scheduling reads them."""
+"""Persistent volumes, their claims, and their drivers, with the fields that scheduling reads."""
 
 from longshore.api.meta import ApiObject, ApiStruct
 from longshore.api.pod import NodeSelector, ResourceRequirements

@@ -1,15 +1,15 @@
-"""Times as Kubernetes reads and writes them, RFC 3339; in Python they are seconds since 1970."""
+"""Times as Kubernetes reads and writes them, in RFC 3339; in Python they are seconds since 1970."""
 
 import math
 from datetime import UTC, datetime
 from typing import Literal
 
-# 9999-12-31T23:59:59Z: RFC 3339 has no later time.
+# 9999-12-31T23:59:59Z, the last time that RFC 3339 can express.
 _LAST = 253_402_300_799
 
 
 def parse_timestamp(text: str | None) -> float:
-    """The time in seconds since 1970, or NaN if the text is not a time with its zone."""
+    """Return the time in seconds since 1970, or NaN if the text is not a time with a time zone."""
     try:
         at = datetime.fromisoformat(text or "")
         return math.nan if at.tzinfo is None else at.timestamp()
@@ -20,6 +20,6 @@ def parse_timestamp(text: str | None) -> float:
 def format_timestamp(
     seconds: float, precision: Literal["seconds", "milliseconds", "microseconds"] = "seconds"
 ) -> str:
-    """The time in UTC; what is finer than the precision is cut off."""
+    """Return the time in UTC, truncated to the precision."""
     at = datetime.fromtimestamp(min(seconds, _LAST), UTC).replace(tzinfo=None)
     return f"{at.isoformat(timespec=precision)}Z"

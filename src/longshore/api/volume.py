@@ -1,7 +1,7 @@
-"""Sources of volumes that scheduling reads, in pods and in persistent volumes.
+"""The volume sources that scheduling reads, in pods and in persistent volumes.
 
-Of the disks that Kubernetes once attached itself, only what identifies them is kept: it decides whether two
-pods are in conflict and which volumes of a CSI driver a node has attached.
+For the disks that Kubernetes once attached itself, only the fields that identify them are kept. They decide
+whether two pods conflict and which volumes of a CSI driver a node has attached.
 """
 
 import msgspec
@@ -15,7 +15,7 @@ class PersistentVolumeClaimVolumeSource(ApiStruct):
 
 
 class EphemeralVolumeSource(ApiStruct):
-    """A claim made for this pod alone, by the name of `Volume.claim_of`."""
+    """A claim that is created for this pod alone, with the name that `Volume.claim_of` returns."""
 
 
 class GCEPersistentDiskVolumeSource(ApiStruct):
@@ -74,7 +74,7 @@ class Volume(ApiStruct):
     image: ImageVolumeSource | None = None
 
     def claim_of(self, pod_name: str) -> str:
-        """The name of the claim that the volume needs, or nothing if it needs none."""
+        """Return the name of the claim that the volume uses, or an empty text if it uses none."""
         if self.persistent_volume_claim is not None:
             return self.persistent_volume_claim.claim_name
         return f"{pod_name}-{self.name}" if self.ephemeral is not None else ""

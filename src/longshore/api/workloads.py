@@ -1,4 +1,4 @@
-"""What groups pods: namespaces, services, the controllers behind them and their disruption budgets."""
+"""The objects that group pods: namespaces, Services, workload controllers, and PodDisruptionBudgets."""
 
 from longshore.api.meta import ApiObject, ApiStruct
 from longshore.api.selectors import LabelSelector
@@ -46,7 +46,7 @@ class PodDisruptionBudgetSpec(ApiStruct):
 
 class PodDisruptionBudgetStatus(ApiStruct):
     disruptions_allowed: int = 0
-    # Names of the pods whose eviction was granted and has not ended yet, each with the time of it.
+    # The pods whose eviction was granted but has not completed yet, each with the time of the eviction.
     disrupted_pods: dict[str, str] = {}
 
 

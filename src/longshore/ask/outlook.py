@@ -89,7 +89,7 @@ def outlook(setup: Setup, snapshot: Snapshot, pod: Pod) -> Outlook:
         name = engine.scheduler_name
     if setup.configuration.webhooks:
         warnings.append("extenders have a say as well, and were not asked")
-    pending = replace(pod, spec=replace(pod.spec, node_name="", scheduler_name=name))
+    pending = engine.kept(replace(pod, spec=replace(pod.spec, node_name="", scheduler_name=name)))
     info = PodInfo.of(pending)
     chooser = engine.chooser(name)
     explanation = Explanation(error=info.problem) if info.problem else explain(chooser, info)

@@ -117,7 +117,7 @@ def preview(
     _nominate_others(chooser, sets, seen)
     # In the order in which the scheduler has them.
     pending = [seen.pending[uid] for uid in sorted(seen.pending)]
-    pods = {pod.metadata.uid: PodInfo.of(pod) for pod in pending if not _why_not(pod)}
+    pods = {pod.metadata.uid: PodInfo.of(engine.kept(pod)) for pod in pending if not _why_not(pod)}
     uids = {info.pod.metadata.name: uid for uid, info in pods.items()}
     kept = {uids[name]: node for name, node in _entries(seen).items() if name in uids}
     wanted = _wanted(seen.trigger, objective, budget)

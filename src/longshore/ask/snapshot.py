@@ -15,7 +15,7 @@ from longshore.kube.codec import Undecodable
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.kinds import NOT_ENDED, OTHERS
 from longshore.kube.listing import list_all
-from longshore.kube.resources import ANNOTATED_PODS, NODES, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
+from longshore.kube.resources import NODES, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, WHOLE_PODS, Resource
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ async def take_all(client: Client, *more: Resource[Any]) -> Snapshot:
     """The same without a pod in particular, and with objects of these kinds as well. Raises UserError."""
     nodes, pods, *others = await asyncio.gather(
         readable(client, NODES),
-        readable(client, ANNOTATED_PODS, {"fieldSelector": NOT_ENDED}),
+        readable(client, WHOLE_PODS, {"fieldSelector": NOT_ENDED}),
         *(readable(client, resource) for resource in (*OTHERS, *more)),
     )
     if not nodes.objects and nodes.warnings:
@@ -57,7 +57,7 @@ def joined(*parts: Snapshot) -> Snapshot:
 
 
 async def _pod(client: Client, namespace: str, name: str) -> Pod:
-    path = ANNOTATED_PODS.path(namespace=namespace, name=name)
+    path = WHOLE_PODS.path(namespace=namespace, name=name)
     try:
         return msgspec.json.decode(await client.request("GET", path), type=Pod)
     except ApiError as error:

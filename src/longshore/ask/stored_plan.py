@@ -14,7 +14,7 @@ from longshore.cluster import ClusterState, PodInfo
 from longshore.errors import UserError
 from longshore.kube.client import Client
 from longshore.kube.kinds import NOT_ENDED
-from longshore.kube.resources import NODES, PODS
+from longshore.kube.resources import NODES, WHOLE_PODS
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import why_held
 
@@ -60,7 +60,7 @@ async def stored_plan(client: Client, *, namespace: str, podset: str) -> StoredP
     """Raises UserError, also if the set has no plan."""
     found = await read(client, namespace=namespace)
     view(found, Snapshot(()), namespace=namespace, podset=podset)
-    room = [await readable(client, NODES), await readable(client, PODS, {"fieldSelector": NOT_ENDED})]
+    room = [await readable(client, NODES), await readable(client, WHOLE_PODS, {"fieldSelector": NOT_ENDED})]
     warnings = tuple(f"node loads are not shown: {line}" for part in room for line in part.warnings)
     objects = () if warnings else tuple(thing for part in room for thing in part.objects)
     return view(found, Snapshot(objects, warnings), namespace=namespace, podset=podset)

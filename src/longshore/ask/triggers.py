@@ -158,8 +158,9 @@ def _is_final(error: UserError) -> bool:
 def _too_late(trigger: Triggered, waiting: Sequence[Pod], timeout: float) -> str:
     names = sorted(pod.metadata.name for pod in waiting)
     message = f"after {format_duration(timeout)} pods of set {trigger.namespace}/{trigger.pod_set} still wait"
-    reasons = [c.message for pod in waiting for c in pod.status.conditions if c.type == "PodScheduled"]
-    return f"{message}: {some(names)}" + (f" ({reasons[0]})" if reasons and reasons[0] else "")
+    conditions = [pod.status.condition("PodScheduled") for pod in waiting]
+    reason = next((each.message for each in conditions if each is not None), "")
+    return f"{message}: {some(names)}" + (f" ({reason})" if reason else "")
 
 
 def _row(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Trigger:

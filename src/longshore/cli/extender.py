@@ -193,7 +193,7 @@ async def _run(
         recorder = EventRecorder(writer, controller="longshore-extender")
         host = ExtenderHost(
             served.engine,
-            KubeCluster(client, Operations(writer), recorder),
+            KubeCluster(client, Operations(writer), recorder, reads=served.engine.reads),
             measurements=settings,
             provider=make_provider(settings, client),
             on_measured=measured,

@@ -1,4 +1,4 @@
-"""The state of the cluster as columns: one row for each node, one element in every array.
+"""The state of the cluster as columns: each node has a row, which is one element in every array.
 
     cluster = ClusterState()
     cluster.add_node(node)

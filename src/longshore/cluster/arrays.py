@@ -1,4 +1,4 @@
-"""The kinds of arrays that columns are made of, each with one element for a row."""
+"""The types of the arrays that serve as columns, with one element for each row."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +8,6 @@ Ids = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-# Which rows are meant: all of them, some, or a single one. A column indexed by it gives a view, an array of
-# as many elements, or a plain number.
+# A selection of rows: all of them, some, or a single one. Indexing a column with it gives a view, an array
+# with as many elements, or a plain number.
 Rows = slice | Ints | int

@@ -1,16 +1,23 @@
-"""A column that someone works out of the rows, kept until rows change and then worked out for those alone."""
+"""A column that is computed from the rows and cached.
+
+After a change, only the changed rows are recomputed.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from longshore.cluster.nodes import Nodes
 
-# More changed rows than this are worked out together with all others.
+# With more changed rows than this, the whole column is recomputed.
 _FEW = 16
 
 
-class Kept:
-    """`work_out` gives one element for each node, or the one of a single node: it uses operators only."""
+class CachedColumn:
+    """A cached column.
+
+    `work_out` returns one element for each of many nodes, or a number for a single one. It uses operators
+    only, so that it works for both.
+    """
 
     def __init__(self, work_out: Callable[[Nodes], Any]) -> None:
         self._work_out = work_out
@@ -19,7 +26,7 @@ class Kept:
         self._column: Any = None
 
     def of(self, nodes: Nodes) -> Any:
-        """The column for all nodes of the cluster. Not to be written to."""
+        """Return the column for all rows of the cluster. Do not write to it."""
         journal = nodes.cluster.journal
         if self._cluster is not nodes.cluster:
             self._cluster, self._position = nodes.cluster, -1

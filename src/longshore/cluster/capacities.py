@@ -1,6 +1,6 @@
-"""What nodes have of cpu and memory, before they keep anything back for themselves.
+"""The capacity of the nodes in cpu and memory, which includes what they reserve for the system.
 
-What is measured on a node is measured against this; pods are given room out of `allocatable`.
+Measured usage is compared with the capacity; pods are placed by `allocatable`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,10 @@ class Capacities:
         self._amounts = np.pad(self._amounts, ((0, 0), (0, size - self._amounts.shape[1])))
 
     def put(self, row: int, status: NodeStatus | None) -> None:
-        """None: the row has no node any more."""
+        """Set the capacity of a row. The status is None if the row no longer has a node."""
         amounts = {} if status is None else allocatable_amounts({**status.allocatable, **status.capacity})
         self._amounts[:, row] = [amounts.get(resource, 0) for resource in _COUNTED.values()]
 
     def of(self, nodes: "Nodes", column: int) -> Any:
-        """Of cpu or memory; what is allocatable, where a node does not tell its capacity."""
+        """Return the capacity in cpu or memory, or the allocatable amount if a node reports no capacity."""
         return nodes.take(self._amounts[_PLACES[column]])

@@ -1,7 +1,7 @@
-"""What nodes offer of one resource, as something to divide by.
+"""The amounts of a resource that nodes offer, prepared for division.
 
-Scores by resources divide by it time and again, while it changes only with a node: over all rows it is looked
-at once, and kept as floats, by which arrays are divided several times more quickly.
+Resource scores divide by these amounts in every attempt, but the amounts change only when a node does. For
+all rows they are prepared once and kept as floats, since dividing arrays by floats is several times faster.
 """
 
 from typing import TYPE_CHECKING
@@ -14,13 +14,13 @@ from longshore.cluster.arrays import Floats, Ints
 if TYPE_CHECKING:
     from longshore.cluster.state import ClusterState
 
-# A percentage that is no whole number is 1 / 2^46 away from one at least, if the whole is no more than 2^46;
-# the nearest float is 1 / 2^47 away from the percentage at most, so rounding down gives the same.
+# If the whole is at most 2^46, a percentage that is not an integer is at least 1 / 2^46 away from one. The
+# nearest float is at most 1 / 2^47 away from the percentage, so rounding down gives the exact result.
 _EXACT = 2**46
 
 
 class Offer:
-    """`amount` is an array for many nodes; `everywhere`: no node has 0 of it."""
+    """What many nodes offer of one resource. `everywhere`: all of them offer some."""
 
     __slots__ = ("_divisor", "_exact", "amount", "everywhere")
 
@@ -31,18 +31,21 @@ class Offer:
         self._exact = bool(amount.max(initial=0) <= _EXACT)
 
     def share(self, part: Ints) -> Floats:
-        """0 where nothing is offered, if `part` is no more than `amount`; likewise below."""
+        """Return the part as a fraction of the amount.
+
+        It must be 0 where the amount is 0; so is the result.
+        """
         return part / self._divisor
 
     def percentage(self, part: Ints) -> Ints:
-        """Rounded down."""
+        """Return the part as a percentage of the amount, rounded down; 0 where both are 0."""
         if self._exact:
             return (part * 100.0 / self._divisor).astype(np.int64)
         return part * 100 // np.maximum(self.amount, 1)
 
 
 class OfferOfOne:
-    """The same for a single node, with plain numbers."""
+    """What a single node offers of one resource, as a plain number."""
 
     __slots__ = ("amount",)
 
@@ -61,7 +64,7 @@ class OfferOfOne:
 
 
 class Offers:
-    """Those of all rows, by column, until a node changes."""
+    """The offers of all rows, by column, cached until a node changes."""
 
     def __init__(self) -> None:
         self._version = -1

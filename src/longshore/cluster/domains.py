@@ -1,6 +1,7 @@
-"""Rows by the domain of a topology key that their node is in: what is counted by row, summed up by domain.
+"""The rows grouped by topology domain, to sum up counts by row into counts by domain.
 
-Only some nodes may count, but every node with the key is in a domain and can be told its sum.
+The counts of only some nodes may be included, but every node with the topology key is in a domain and gets
+its sum.
 """
 
 from typing import TYPE_CHECKING, TypeVar
@@ -15,23 +16,26 @@ if TYPE_CHECKING:
 
 Numbers = TypeVar("Numbers", Ints, Floats)
 
-# Domains kept to be shared; past the limit all are forgotten and made again when asked for.
+# The most `Domains` that are cached; beyond the limit the cache is emptied.
 _SHARED = 256
 
 
 class Domains:
-    """The domains of a key, numbered from 0, as they are until a node changes (`cluster.version(Node)`).
+    """The domains of a topology key, numbered from 0. Valid until a node changes (`cluster.version(Node)`).
 
-    `ids[row]` is the number of the row's domain, and `outside` for a row whose node lacks the key or that has
-    no node. `complete`: no node lacks it.
+    `ids[row]` is the number of the row's domain, or `outside` if the row has no node or its node lacks the
+    key. `complete`: every node has the key.
     """
 
     __slots__ = ("_counting", "_populated", "complete", "ids", "key", "outside")
 
     def __init__(self, cluster: "ClusterState", key: str, counting: Bools | None = None) -> None:
-        """`counting`: the rows that count, if not all of those with the key do."""
+        """Number the domains.
+
+        `counting` is true for the rows whose counts are included; None includes all.
+        """
         column = cluster.labels.column(key)[: len(cluster.known)]
-        # Values that no node has any more get no number.
+        # Values that nodes no longer have get no number.
         in_use = np.zeros(cluster.labels.domains(key) + 1, np.bool_)
         in_use[column] = True
         in_use[ABSENT] = False
@@ -41,7 +45,7 @@ class Domains:
         self.ids: Ints = numbers[column]
         self.complete = int(np.count_nonzero(column != ABSENT)) == cluster.node_count
         self._counting = self.ids if counting is None else np.where(counting, self.ids, self.outside)
-        # The domains with at least one row that counts; None if that is all of them.
+        # The domains with at least one row that is included; None if that is all of them.
         self._populated: Ints | None = None
         populated = np.bincount(self._counting, minlength=self.outside + 1)[:-1] > 0
         if not populated.all():
@@ -49,36 +53,36 @@ class Domains:
 
     @property
     def populated(self) -> int:
-        """How many domains have a row that counts."""
+        """The number of domains with at least one row that is included."""
         return self.outside if self._populated is None else len(self._populated)
 
     def counts(self, row: int) -> bool:
         return bool(self._counting[row] != self.outside)
 
     def sums(self, by_row: Ints) -> Ints:
-        """The sum of each domain, and 0 as the last element, which stands for `outside`."""
+        """Return the sum of each domain. The last element is 0; it belongs to `outside`."""
         ids = self._counting
         sums: Ints = np.bincount(ids, by_row[: len(ids)], self.outside + 1).astype(np.int64)
         sums[-1] = 0
         return sums
 
     def lowest(self, sums: Ints) -> int:
-        """The smallest sum of a populated domain; 0 if there is none."""
+        """Return the smallest sum of a populated domain, or 0 if there are none."""
         if not self.populated:
             return 0
         return int((sums[:-1] if self._populated is None else sums[self._populated]).min())
 
     def at(self, sums: Numbers, rows: Rows) -> Numbers:
-        """The sum of the domain that each of the rows is in."""
+        """Return, for each of the rows, the sum of its domain."""
         return sums.take(self.ids[rows])
 
     def lacking(self, rows: Rows) -> Bools:
-        """Where the key is absent."""
+        """Return true for the rows whose node lacks the key."""
         return self.ids[rows] == self.outside  # type: ignore[no-any-return]
 
 
 class DomainTable:
-    """The domains that someone asked for; who asks for the same ones shares them."""
+    """A cache of `Domains`, shared by everything that asks for the same key and the same rows."""
 
     def __init__(self, cluster: "ClusterState") -> None:
         self._cluster = cluster
@@ -94,5 +98,5 @@ class DomainTable:
         return domains
 
     def forget(self) -> None:
-        """A node has changed."""
+        """Empty the cache, because a node has changed."""
         self._domains.clear()

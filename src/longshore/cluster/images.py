@@ -1,4 +1,4 @@
-"""Container images on the nodes: how large an image is where it is present, and on how many nodes that is."""
+"""The container images on the nodes: the size of each image, and the number of nodes that have it."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,7 +9,7 @@ from longshore.cluster.arrays import Ints
 
 Images = tuple[ContainerImage, ...]
 
-# Distinct images for which columns are kept; past the limit all are forgotten and made again when asked for.
+# The most images whose columns are cached; beyond the limit the cache is emptied.
 _COLUMNS = 256
 
 
@@ -28,18 +28,18 @@ class ImageColumn:
 
 
 class ImageTable:
-    """Columns are made for the images that someone asks for; `rows` gives each row's images to begin with."""
+    """Columns for images, each created on first use. `rows` returns the current images of each row."""
 
     def __init__(self, rows: Callable[[], Iterable[tuple[int, Images]]]) -> None:
         self._rows = rows
         self._size = 0
-        # Nodes built alike share their list of images: its sizes by name are worked out once. The list is
-        # kept beside them, so that its id stays its own.
+        # Nodes set up alike share their list of images, whose sizes by name are computed once. The entry
+        # holds the list, so that no other object can get its id.
         self._sizes: dict[int, tuple[Images, dict[str, int]]] = {}
         self._columns: dict[str, ImageColumn] = {}
 
     def find(self, image: str) -> ImageColumn:
-        """The image by its full name."""
+        """Return the column of the image with this full name."""
         column = self._columns.get(image)
         if column is None:
             if len(self._columns) >= _COLUMNS:
@@ -50,7 +50,7 @@ class ImageTable:
                     column.put(row, self._by_name(images).get(image, 0))
         return column
 
-    # What changes it.
+    # Updates.
 
     def put(self, row: int, images: Images) -> None:
         by_name = self._by_name(images) if images and self._columns else {}
@@ -67,7 +67,7 @@ class ImageTable:
         if known is None:
             if len(self._sizes) > 2 * self._size:
                 self._sizes.clear()
-            # Should a name come twice, the first one counts.
+            # If a name occurs twice, the first one counts.
             by_name = {name: image.size_bytes for image in reversed(images) for name in image.names}
             known = self._sizes[id(images)] = (images, by_name)
         return known[1]

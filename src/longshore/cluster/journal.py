@@ -1,25 +1,26 @@
-"""The rows that changed, in order: a reader that keeps answers catches up from where it stopped."""
+"""The rows that changed, in order. A reader that caches results catches up from where it stopped."""
 
-# Changes kept. A reader further behind looks at all rows again, which costs less than replaying so many.
+# The changes that are kept. A reader that is further behind looks at all rows again, which costs less than
+# going through so many changes.
 _KEPT = 50_000
 
 
 class Journal:
     def __init__(self) -> None:
-        # A row whose node changed, rather than the pods on it, is noted as its complement, ~row.
+        # A change of pods is recorded as the row, a change of the node as the complement, ~row.
         self._entries: list[int] = []
         self._dropped = 0
 
     @property
     def position(self) -> int:
-        """The position of a reader that has seen everything."""
+        """The position of a reader that has seen all changes."""
         return self._dropped + len(self._entries)
 
     def rows_since(self, position: int, *, at_most: int = 2 * _KEPT) -> dict[int, bool] | None:
-        """The rows that changed after the position, each with whether its node changed, not only its pods.
+        """Return the rows that changed after the position, each with whether its node changed.
 
-        None means that the reader has to look at all rows: the position is negative or too far back, or
-        there are more than `at_most` changes.
+        Return None if the reader has to look at all rows: because the position is negative or too far back,
+        or because there are more than `at_most` changes.
         """
         entries, start = self._entries, position - self._dropped
         if start < 0 or len(entries) - start > at_most:
@@ -39,7 +40,7 @@ class Journal:
         self._add(~row)
 
     def everything_changed(self) -> None:
-        """All rows may have changed."""
+        """Record that all rows may have changed."""
         self._dropped = self.position + 1
         self._entries.clear()
 

@@ -1,8 +1,8 @@
-"""Node labels as columns of numbers, made for the keys that someone asks about.
+"""Node labels as columns of numbers. The column of a key is created on first use.
 
-`column(key)[row]` is the number of the label's value, ABSENT if the node has no such label. Values are
-numbered from 0 for each key, in the order in which they were first seen, so a column is also a partition of
-the nodes into the domains of a topology key.
+`column(key)[row]` is the number of the label's value, or ABSENT if the node has no such label. The values of
+each key are numbered from 0 in the order in which they were first seen, so a column also divides the nodes
+into the domains of a topology key.
 """
 
 import re
@@ -15,7 +15,7 @@ from longshore.cluster.arrays import Bools, Ids, Rows
 
 ABSENT = -1
 NAME_FIELD = "metadata.name"
-# What Go's ParseInt takes, and no more: a value that only Python would read as a number is none.
+# What Go's ParseInt accepts. Python's int() accepts more, such as "1_000".
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INT64 = range(-(2**63), 2**63)
 
@@ -30,7 +30,7 @@ class _Column:
 
 
 class LabelColumns:
-    """The labels of all rows; `rows` gives those of each row that has a node, to begin a column with."""
+    """The labels of all rows. `rows` returns the current labels of each row that has a node."""
 
     def __init__(self, rows: Callable[[], Iterable[tuple[int, Mapping[str, str]]]]) -> None:
         self._rows = rows
@@ -42,29 +42,32 @@ class LabelColumns:
         return self._column(key).ids
 
     def domains(self, key: str) -> int:
-        """How many values the key has had so far: one more than the largest number in its column."""
+        """Return how many values the key has had so far. Every number in its column is smaller."""
         return len(self._column(key).values)
 
     def number(self, key: str, value: str) -> int:
-        """The number of the value; one that no row has if no node ever had it."""
+        """Return the number of the value, or a number that no row has if the value was never seen."""
         return self._column(key).values.get(value, ABSENT - 1)
 
     def matches_all(self, wanted: Mapping[str, str], rows: Rows) -> Bools:
-        """Where every label has the wanted value."""
+        """Return true for the rows on which every wanted label has the wanted value."""
         found = self._everywhere(rows)
         for key, value in wanted.items():
             found = found & (self.column(key)[rows] == self.number(key, value))
         return found
 
     def matches_selector(self, selector: NodeSelector, rows: Rows) -> Bools:
-        """Where at least one term holds."""
+        """Return true for the rows on which at least one term holds."""
         found = self._everywhere(rows) ^ True
         for term in selector.node_selector_terms:
             found = found | self.matches_term(term, rows)
         return found
 
     def matches_term(self, term: NodeSelectorTerm, rows: Rows) -> Bools:
-        """Where all requirements of the term hold; a term without any holds nowhere."""
+        """Return true for the rows on which all requirements hold.
+
+        A term without requirements never holds.
+        """
         found = self._everywhere(rows)
         if not term.match_expressions and not term.match_fields:
             return found ^ True
@@ -95,7 +98,7 @@ class LabelColumns:
                     and (amount > bound if greater else amount < bound)
                 ]
                 return self._is_numbered(key, fitting, column)
-        # The API server admits no other; where it comes from elsewhere it holds nowhere.
+        # The API server rejects other operators. One that comes from elsewhere never holds.
         return self._everywhere(rows) ^ True
 
     def _matches_name(self, requirement: NodeSelectorRequirement, rows: Rows) -> Bools:
@@ -113,7 +116,7 @@ class LabelColumns:
         return self._is_numbered(key, [known[value] for value in values if value in known], column)
 
     def _is_numbered(self, key: str, numbers: list[int], column: Ids) -> Bools:
-        # One more than there are values: the last stands for ABSENT, which is -1.
+        # One element more than there are values: ABSENT is -1, the index of the last one.
         chosen = np.zeros(self.domains(key) + 1, np.bool_)
         chosen[numbers] = True
         return _bools(chosen[column])
@@ -121,10 +124,10 @@ class LabelColumns:
     def _everywhere(self, rows: Rows) -> Bools:
         return _bools(np.ones(self._size, np.bool_)[rows])
 
-    # What changes it.
+    # Updates.
 
     def put(self, row: int, name: str, labels: Mapping[str, str]) -> None:
-        """The node of the row is new or has changed."""
+        """Update the row, whose node is new or has changed."""
         self._names[name] = row
         for key, column in self._columns.items():
             column.put(row, labels.get(key))
@@ -150,7 +153,7 @@ class LabelColumns:
 
 
 def integer(text: str) -> int | None:
-    """The value of a label as Gt and Lt read it; None if it is no whole number of 64 bits."""
+    """Return the value of a label as Gt and Lt read it, or None if it is not a 64-bit integer."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -158,5 +161,5 @@ def integer(text: str) -> int | None:
 
 
 def _bools(answer: object) -> Bools:
-    """numpy's own types do not tell that a comparison of integers gives truth values."""
+    """Cast for the type checker: numpy's types do not say that comparing integers gives booleans."""
     return answer  # type: ignore[return-value]

@@ -1,12 +1,12 @@
-"""What was measured on the nodes, in columns: one element for each row, NaN where nothing is known.
+"""Measurements of the nodes as columns, with one element for each row: NaN where the value is not known.
 
-A measure goes by a name such as `cpu/mean`. Amounts are in the units of the resource's column, cpu in
-thousandths and memory in bytes, and are of what is used, not of what is free. Values come with the time they
-were taken at, or without one, if whoever wrote them did not say; those never grow old.
+A measure has a name such as `cpu/mean`. Amounts are what is used, not what is free, in the units of the
+resource's column: cpu in thousandths, memory in bytes. A value comes with the time at which it was measured.
+A value without a time never expires.
 
-What a measurement cannot show yet are pods that came after it. They count with their requests (`unseen`)
-until a measurement that was taken after they were first there; and since most are means over a while, which
-show a pod little by little, less and less of them counts until `settle` seconds are over.
+A measurement does not show pods that came after it. Those count with their requests (`unseen`) until a later
+measurement shows them. Most measurements are means over a period, in which a new pod shows gradually, so its
+request counts less and less until `settle` seconds have passed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
 # A value, and when it was taken in seconds since 1970; NaN if that is not known.
 Measured = tuple[float, float]
-# What a node says of itself: all measures that the reader knows, NaN for those that it does not find.
+# Reads measures from a node object: all that the reader knows, with NaN for those that it does not find.
 NodeReader = Callable[[Node], Mapping[str, Measured]]
 
-# Of what was seen, by the names that they have in measures, as in `cpu/p95`.
+# Percentiles of the observed usage, by their names in measures, such as `cpu/p95`.
 PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
 MAX_AGE = 300.0
-# Until a new pod shows at all: it starts, and is measured now and then.
+# The time until a new pod shows at all: it has to start, and measurements are taken at intervals.
 SETTLE = 30.0
 
 _UNKNOWN = float("nan")
-# No node has so much of anything: with larger numbers arithmetic would overflow.
+# Values are limited to this, more than any node has. Larger numbers would overflow in calculations.
 _HUGE = 2.0**63
-# More than all pods of a node can ask for: nothing is unseen.
+# More than all pods of a node can request: with it, nothing is unseen.
 _ALL = np.int64(2**62)
 _RESOURCES = {"cpu": CPU, "memory": MEMORY}
 _COUNTED = tuple(_RESOURCES.values())
 
 
 class Measures:
-    """Of one cluster. Rows whose values changed are told to its journal as changed nodes."""
+    """The measures of one cluster. Rows whose values change are reported to its journal as changed nodes."""
 
     def __init__(self, cluster: "ClusterState") -> None:
         self._cluster = cluster
@@ -52,20 +52,20 @@ class Measures:
         self._size = 0
         self._values: Floats = np.full((0, 0), _UNKNOWN)
         self._times: Floats = np.full((0, 0), _UNKNOWN)
-        # What the pods of each row asked for when it was last measured, and when that was; and how much of
-        # what they ask for is in the measurements.
+        # What the pods of each row requested at the last measurement, the time of it, and how much of their
+        # requests the measurements show.
         self._asked: Ints = np.zeros((len(_COUNTED), 0), np.int64)
         self._asked_at: Floats = np.full(0, _UNKNOWN)
         self._seen: Ints = np.full((len(_COUNTED), 0), _ALL)
         self._readers: list[NodeReader] = []
-        # The latest time that anyone told: nodes that change bring none with them.
+        # The time of the last `put`: a node that changes comes without a time.
         self._now = _UNKNOWN
-        # In seconds: values that are older are as good as none, and how long pods take to show in full.
+        # In seconds: the age at which values expire, and how long a new pod takes to show in full.
         self.max_age = MAX_AGE
         self.settle = SETTLE
 
     def resize(self, size: int) -> None:
-        """There are rows for so many nodes."""
+        """Make room for `size` rows."""
         more = size - self._size
         self._size = size
         self._values = np.pad(self._values, ((0, 0), (0, more)), constant_values=_UNKNOWN)
@@ -82,11 +82,11 @@ class Measures:
         return list(self._places)
 
     def value(self, name: str, nodes: "Nodes") -> Any:
-        """Of each of the nodes; NaN where it is not known, or has grown too old."""
+        """Return the value for each of the nodes: NaN where it is not known or has expired."""
         return self._column(self._values, name, nodes)
 
     def time(self, name: str, nodes: "Nodes") -> Any:
-        """When the value was taken, also if it is too old by now; NaN if it was never said."""
+        """Return when the value was measured, even if it has expired: NaN if it came without a time."""
         return self._column(self._times, name, nodes)
 
     def _column(self, table: Floats, name: str, nodes: "Nodes") -> Any:
@@ -96,14 +96,17 @@ class Measures:
         return np.full(len(nodes), _UNKNOWN) if place is None else nodes.take(table[place])
 
     def unseen(self, nodes: "Nodes", column: int) -> Any:
-        """What pods ask for that the measurements do not show yet; of cpu or memory."""
+        """Return the requests for cpu or memory of pods that the measurements do not show yet."""
         place, rows = _COUNTED.index(column), nodes.rows
         seen = self._seen.item(place, rows) if isinstance(rows, int) else nodes.take(self._seen[place])
         missing = nodes.requested[column] - seen
         return missing * (missing > 0)
 
     def read_nodes(self, reader: NodeReader) -> None:
-        """Have the nodes themselves read, those that are known and those to come; once by each reader."""
+        """Read measures from all node objects, now and whenever one changes.
+
+        Adding a reader twice is fine.
+        """
         if reader in self._readers:
             return
         self._readers.append(reader)
@@ -115,10 +118,10 @@ class Measures:
                     found.setdefault(name, []).append((row, measured))
         self._put(found, self._now)
 
-    # What changes it.
+    # Updates.
 
     def node_changed(self, row: int, node: Node) -> None:
-        """A node is new or has changed: what it says of itself counts."""
+        """Read the measures from a node that is new or has changed."""
         for reader in self._readers:
             self._put({name: [(row, measured)] for name, measured in reader(node).items()}, self._now)
 
@@ -127,19 +130,19 @@ class Measures:
         self._seen[:, row] = _ALL
 
     def pod_gone(self, row: int, requests: Mapping[str, int]) -> None:
-        """What it asked for is not in the next measurement: another pod that asks for it must not hide there.
+        """Subtract the requests of a pod that is gone, so that a new pod does not count as measured instead.
 
-        It is taken to be one of those that were there at the last one. If not, pods count twice for a while.
+        The pod is assumed to be part of the last measurement. If it was not, some pods count twice for a
+        while.
         """
         for place, resource in enumerate(_RESOURCES):
             left = self._asked.item(place, row) - requests.get(resource, 0)
             self._asked[place, row] = max(left, 0)
 
     def put(self, values: Mapping[str, Mapping[str, Measured]], *, now: float) -> int:
-        """Values by measure and node, at a time; the number of rows that changed by them, or by their age.
+        """Store values by measure and node. Return how many rows changed, because of new or expired values.
 
-        Nodes that are not known are passed over, and so is what is no number or infinite: that is as good as
-        nothing.
+        Unknown nodes are ignored. NaN and infinite values count as not known.
         """
         self._now = now
         rows = {
@@ -161,7 +164,7 @@ class Measures:
                 continue
             rows = np.array([row for row, _ in entries])
             found, times = np.array([measured for _, measured in entries], np.float64).T
-            # What is yet to come would be believed until then, and longer.
+            # A time far in the future is rejected too: such a value would take too long to expire.
             of_this_time = ~(np.abs(now - times) > self.max_age)
             found = np.where(np.isfinite(found) & of_this_time, found, _UNKNOWN)
             found = np.clip(found, -_HUGE, _HUGE)
@@ -177,7 +180,7 @@ class Measures:
         return self._tell(np.flatnonzero(changed))
 
     def _cover(self, rows: Ints, times: Floats, now: float) -> Bools:
-        """Measurements were taken: pods that were there at the one before, long enough ago, are in them."""
+        """Update what the measurements show: the pods that were there at a previous one, if long ago."""
         timed = ~np.isnan(times)
         gap = times - self._asked_at[rows]
         first = timed & np.isnan(gap)
@@ -185,23 +188,23 @@ class Measures:
         asked = self._cluster.requested[list(_COUNTED)][:, rows]
         there, before = self._asked[:, rows], self._seen[:, rows]
         if self.settle > SETTLE:
-            # On the average as late as in a mean over that long.
+            # On average, this is the delay of a mean over that period.
             share = np.where(later, np.minimum(gap / (self.settle / 2), 1.0), 0.0)
             there = np.where(share < 1, before + np.ceil((there - before) * share).astype(np.int64), there)
         seen = np.where(later, there, np.where(first, asked, before))
         seen = np.where(timed, np.minimum(seen, asked), _ALL)
         move = first | later
         self._asked[:, rows] = np.where(move, asked, self._asked[:, rows])
-        # Pods may have come after it was taken, until it was told.
+        # Between the measurement and its arrival here, more pods may have come.
         self._asked_at[rows] = np.where(move, np.fmax(times, now), self._asked_at[rows])
         self._seen[:, rows] = seen
         changed: Bools = (seen != before).any(axis=0)
         return changed
 
     def _grow_old(self, now: float) -> Ints:
-        """Values whose time is too long ago are known no longer.
+        """Forget values that are too old, and values from the future.
 
-        Nor are those yet to come: they were read before anyone told the time, or the clock was set back.
+        The latter were read before the first `put` told the time, or before the clock was set back.
         """
         old = (np.abs(now - self._times) > self.max_age) & ~np.isnan(self._values)
         self._values[old] = _UNKNOWN

@@ -1,6 +1,6 @@
-"""Node selectors asked about one node object, which need not be in the cluster.
+"""Matches a node selector against one node object, which need not be in the cluster.
 
-`LabelColumns` answers the same for all rows at once; a test holds the two together.
+`LabelColumns` does the same for all rows at once; a test checks that the two agree.
 """
 
 from longshore.api import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -8,7 +8,7 @@ from longshore.cluster.labels import NAME_FIELD, integer
 
 
 def selects_node(selector: NodeSelector, node: Node) -> bool:
-    """At least one term holds."""
+    """Whether at least one term of the selector holds for the node."""
     return any(_holds(term, node) for term in selector.node_selector_terms)
 
 

@@ -1,4 +1,4 @@
-"""The order in which nodes are examined, if not all are: from zone to zone, one node of each in turn."""
+"""The order in which nodes are examined when not all of them are: one node from each zone in turn."""
 
 from collections.abc import Mapping
 from itertools import chain, zip_longest
@@ -12,7 +12,7 @@ _ZONE = "topology.kubernetes.io/zone"
 
 
 class NodeTree:
-    """Rows by zone: zones in the order of their first node, nodes in the order in which they came."""
+    """The rows by zone: zones in the order of their first node, and nodes in the order in which they came."""
 
     def __init__(self) -> None:
         self._zones: dict[tuple[str, str], dict[int, None]] = {}

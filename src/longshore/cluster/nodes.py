@@ -1,8 +1,8 @@
-"""Some nodes of the cluster as plugins see them: every quantity with one element for each of them.
+"""Nodes of the cluster as plugins see them.
 
-`Nodes` stands for many, and its quantities are arrays. `OneNode` stands for a single one: its quantities are
-plain numbers, and it can show the node as it would be with other pods on it. Code that uses operators only
-(`+`, `//`, `<=`, `&`, …) works on both alike.
+The quantities of `Nodes` are arrays with one element for each node. The quantities of `OneNode`, a single
+node, are plain numbers, and it can also show the node as it would be with other pods on it. Code that uses
+only operators (`+`, `//`, `<=`, `&`, …) works with both.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Picked:
-    """Columns of which only some rows are wanted: each is picked when it is asked for."""
+    """Some rows of the columns; each column is selected when it is used."""
 
     __slots__ = ("_columns", "_rows")
 
@@ -38,20 +38,23 @@ class _Picked:
         return len(self._columns)
 
 
-# Indexed by the column of a resource: an array for many nodes, a number for one.
+# Indexed by the column of a resource. The result is an array for many nodes, and a number for one.
 Columns = Ints | list[int] | _Picked | Any
 
 
 class Nodes:
-    """Rows of the cluster. Some may have no node (`cluster.known` tells): answers about them are dropped."""
+    """Rows of the cluster.
+
+    A row may have no node (see `cluster.known`); results for such rows are ignored.
+    """
 
     def __init__(self, cluster: "ClusterState", rows: Rows) -> None:
         self.cluster = cluster
-        # What columns of the cluster are indexed by: `nodes.take(column)` is `column[nodes.rows]`.
+        # The index into the columns of the cluster: `nodes.take(column)` is `column[nodes.rows]`.
         self.rows = rows
 
     def take(self, column: Any) -> Any:
-        """The part of a column of the cluster that is about these nodes."""
+        """Return the elements of a column of the cluster that belong to these nodes."""
         return column[self.rows]
 
     def __len__(self) -> int:
@@ -64,31 +67,34 @@ class Nodes:
 
     @property
     def names(self) -> list[str]:
-        """The names of these nodes; empty for a row without one."""
+        """The names of these nodes; empty for a row that is not in use."""
         return [self.cluster.node_name(row) for row in self.numbers.tolist()]
 
     @property
     def allocatable(self) -> Columns:
-        """`allocatable[column]`: what the nodes offer."""
+        """`allocatable[column]` is what the nodes offer."""
         return self._pick(self.cluster.allocatable)
 
     @property
     def requested(self) -> Columns:
-        """`requested[column]`: what the pods on the nodes ask for; `requested[PODS]` is their number."""
+        """`requested[column]` is what the pods on the nodes request; `requested[PODS]` is their number."""
         return self._pick(self.cluster.requested)
 
     @property
     def nonzero_requested(self) -> Columns:
-        """cpu and memory, in this order, as scoring sees them: a container that asks for none uses some."""
+        """The requests for cpu and memory, in this order, as scoring counts them.
+
+        A container without a request counts with a default amount.
+        """
         return self._pick(self.cluster.nonzero_requested)
 
     def free(self, resource: str) -> Any:
-        """What is left of a resource such as `cpu`, in thousandths, or `example.com/gpu`."""
+        """Return how much of a resource is left, such as `cpu` (in thousandths) or `example.com/gpu`."""
         column = self.cluster.column(resource)
         return 0 if column is None else self.allocatable[column] - self.requested[column]
 
     def offer(self, column: int) -> Offer | OfferOfOne:
-        """What the nodes offer of a resource, to divide by."""
+        """Return what the nodes offer of a resource, prepared for division."""
         if isinstance(self.rows, slice):
             return self.cluster.offers.of(self.cluster, column)
         return Offer(np.asarray(self.allocatable[column]))
@@ -98,12 +104,12 @@ class Nodes:
         return columns[:, rows] if isinstance(rows, slice) else _Picked(columns, rows)  # type: ignore[arg-type]
 
     def ports_clash(self, wanted: Collection[HostPort]) -> Bools | bool:
-        """Whether one of the wanted host ports is taken."""
+        """Whether at least one of the wanted host ports is in use."""
         return self.cluster.ports.clashes(wanted, len(self.cluster.known))[self.rows]
 
 
 class SelectedNodes(Nodes):
-    """The rows that a mask selects. They are listed only if someone asks for them."""
+    """The rows that a mask selects. The list of rows is computed on first use."""
 
     def __init__(self, cluster: "ClusterState", mask: Bools) -> None:
         self.cluster = cluster
@@ -115,7 +121,7 @@ class SelectedNodes(Nodes):
 
 
 class OneNode(Nodes):
-    """A single node, with the pods on it, or as it would be with others."""
+    """A single node with the pods on it, or as it would be with other pods."""
 
     def __init__(self, cluster: "ClusterState", row: int) -> None:
         super().__init__(cluster, row)
@@ -167,22 +173,22 @@ class OneNode(Nodes):
         return clash(wanted, (port for info in self.pods for port in host_ports(info.pod)))
 
     def add(self, info: PodInfo) -> None:
-        """Imagine one more pod on the node."""
+        """Show the node as it would be with this pod added."""
         self._change(info, 1)
         self.pods.append(info)
 
     def remove(self, info: PodInfo) -> None:
-        """Imagine the node without the pod."""
+        """Show the node as it would be without this pod."""
         self._change(info, -1)
         uid = info.pod.metadata.uid
         self._pods = [other for other in self.pods if other.pod.metadata.uid != uid]
 
     def as_nodes(self) -> Nodes:
-        """The same, imagined pods included, for code that works on arrays: each has one element."""
+        """Return this node, with the changes made to it, as arrays of one element."""
         return _ArrayOfOne(self)
 
     def copy(self) -> "OneNode":
-        """The same node, to imagine something else about."""
+        """Return a copy, with the changes made so far, that can be changed separately."""
         other = OneNode(self.cluster, self.row)
         other._pods = list(self.pods)
         other._requested = list(self._requested)
@@ -193,7 +199,7 @@ class OneNode(Nodes):
         requested, nonzero = self._requested, self._nonzero
         for resource, amount in info.requests.items():
             column = self.cluster.column(resource)
-            # No node offers a resource that has no column, and a pod that asks for it fits nowhere.
+            # No node offers a resource that has no column, so a pod that requests it fits on no node.
             if column is not None:
                 requested[column] += sign * amount
         for place, amount in enumerate(info.nonzero):

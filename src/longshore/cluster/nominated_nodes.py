@@ -1,4 +1,4 @@
-"""Nodes as they would be with the pods on them that are nominated there."""
+"""The nodes as they would be with the pods that are nominated to them."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -12,25 +12,25 @@ from longshore.cluster.pod_info import PodInfo
 from longshore.cluster.ports import HostPort, clash, host_ports
 
 
-class CrowdedNodes(Nodes):
-    """The nodes with nominated pods that come before a pod, those pods counted among the others on them.
+class NominatedNodes(Nodes):
+    """The nodes that have nominated pods of at least a pod's priority, with these counted as if on the node.
 
-    Only what the pods ask for and their ports are shown so, not what they mean to other nodes.
+    Only the requests and the host ports of nominated pods are included, not their affinity or spread.
     """
 
     def __init__(self, cluster: Any, pod: PodInfo) -> None:
-        crowd = cluster.nominations.crowd(pod.pod.spec.priority)
-        row_of, count = cluster.row, len(crowd.places)
+        nominated = cluster.nominations.requests(pod.pod.spec.priority)
+        row_of, count = cluster.row, len(nominated.places)
         rows = np.fromiter(
-            (-1 if (row := row_of(name)) is None else row for name in crowd.places), np.int64, count
+            (-1 if (row := row_of(name)) is None else row for name in nominated.places), np.int64, count
         )
-        places = np.fromiter(crowd.places.values(), np.int64, count)
+        places = np.fromiter(nominated.places.values(), np.int64, count)
         present = (rows >= 0) & cluster.known[rows]
         super().__init__(cluster, rows[present])
         self._places = places[present]
-        self._crowd = crowd
+        self._nominated = nominated
         self._pod = pod
-        # The pod may be nominated itself: it does not have to leave room for itself.
+        # The pod may itself be nominated. It does not have to leave room for itself.
         own = cluster.nominations.node_of(pod.pod.metadata.uid)
         row = None if own is None else cluster.row(own)
         self._own: Bools | None = None if row is None else self.rows == row
@@ -40,15 +40,15 @@ class CrowdedNodes(Nodes):
 
     @property
     def requested(self) -> Columns:
-        return _Crowded(self, self.cluster.requested, self.cluster.resource_names)
+        return _WithNominated(self, self.cluster.requested, self.cluster.resource_names)
 
     @property
     def nonzero_requested(self) -> Columns:
-        return _Crowded(self, self.cluster.nonzero_requested, NONZERO)
+        return _WithNominated(self, self.cluster.nonzero_requested, NONZERO)
 
     def added(self, resource: str) -> Ints | int:
-        """What the nominated pods come to."""
-        amounts = self._crowd.amounts(resource)
+        """Return the total that the nominated pods request on each node."""
+        amounts = self._nominated.amounts(resource)
         if amounts is None:
             return 0
         picked: Ints = amounts[self._places]
@@ -66,15 +66,15 @@ class CrowdedNodes(Nodes):
         nominated = [
             info.pod
             for info in self.cluster.nominations.on(node.name)
-            if info.pod.spec.priority >= self._crowd.priority and info.pod.metadata.uid != uid
+            if info.pod.spec.priority >= self._nominated.priority and info.pod.metadata.uid != uid
         ]
         return node.ports_clash(wanted) or clash(wanted, (p for pod in nominated for p in host_ports(pod)))
 
 
-class _Crowded:
+class _WithNominated:
     """Columns with the nominated pods included."""
 
-    def __init__(self, nodes: CrowdedNodes, columns: Ints, names: Sequence[str]) -> None:
+    def __init__(self, nodes: NominatedNodes, columns: Ints, names: Sequence[str]) -> None:
         self._nodes = nodes
         self._columns = columns
         self._names = names

@@ -1,4 +1,4 @@
-"""Pods that are promised a node: room was made for them there, and they are to be tried on it first."""
+"""The pods that are nominated to a node: room was made for them there, and they are tried on it first."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -8,14 +8,15 @@ from longshore.cluster.arrays import Ints
 from longshore.cluster.pod_info import PodInfo
 
 _FIRST_PLACES = 64
-# What scoring takes the pods to use, beside the names of resources.
+# Columns for the use that scoring assumes, in addition to those named after resources.
 NONZERO = ("nonzero cpu", "nonzero memory")
 
 
-class Crowd:
-    """What the nominated pods of at least some priority ask for, by node.
+class NominatedRequests:
+    """The requests, by node, of the nominated pods with at least this priority.
 
-    Kept as columns in step with the nominations, since many pods may be tried while many are nominated.
+    They are columns that are updated with the nominations, because many pods may be tried while many are
+    nominated. `places` maps the name of a node to its index in the columns.
     """
 
     def __init__(self, priority: int) -> None:
@@ -26,7 +27,7 @@ class Crowd:
         self._free: list[int] = []
 
     def amounts(self, resource: str) -> Ints | None:
-        """One number for each place; None if none of them asks for it."""
+        """Return the amount for each place, or None if no nominated pod requests the resource."""
         return self._columns.get(resource)
 
     def put(self, node: str, pods: Collection[PodInfo]) -> None:
@@ -58,19 +59,19 @@ class Crowd:
 
 
 class Nominations:
-    """`changed` is called with the name of a node whose nominations are others now."""
+    """The nominated pods. `changed` is called with the name of a node whenever its nominations change."""
 
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._nodes: dict[str, str] = {}
-        self._crowds: dict[int, Crowd] = {}
+        self._requests: dict[int, NominatedRequests] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def on(self, node: str) -> Collection[PodInfo]:
-        return self._by_node.get(node, _NOBODY).values()
+        return self._by_node.get(node, _NO_PODS).values()
 
     def node_of(self, uid: str) -> str | None:
         return self._nodes.get(uid)
@@ -78,19 +79,19 @@ class Nominations:
     def nodes(self) -> Collection[str]:
         return self._by_node.keys()
 
-    def crowd(self, priority: int) -> Crowd:
-        """The nominated pods that a pod of this priority has to leave room for."""
-        crowd = self._crowds.get(priority)
-        if crowd is None:
-            if len(self._crowds) >= _CROWDS:
-                self._crowds.clear()
-            crowd = self._crowds[priority] = Crowd(priority)
+    def requests(self, priority: int) -> NominatedRequests:
+        """Return the requests of the nominated pods that a pod of this priority must leave room for."""
+        requests = self._requests.get(priority)
+        if requests is None:
+            if len(self._requests) >= _PRIORITIES:
+                self._requests.clear()
+            requests = self._requests[priority] = NominatedRequests(priority)
             for node in self._by_node:
-                crowd.put(node, self.on(node))
-        return crowd
+                requests.put(node, self.on(node))
+        return requests
 
     def add(self, info: PodInfo, node: str) -> None:
-        """The pod is nominated to the node, and to no other any more."""
+        """Nominate the pod to this node, instead of any other."""
         uid = info.pod.metadata.uid
         self.remove(uid)
         self._nodes[uid] = node
@@ -108,11 +109,11 @@ class Nominations:
         self._tell(node)
 
     def _tell(self, node: str) -> None:
-        for crowd in self._crowds.values():
-            crowd.put(node, self.on(node))
+        for requests in self._requests.values():
+            requests.put(node, self.on(node))
         self._changed(node)
 
 
-_NOBODY: Mapping[str, PodInfo] = {}
-# Distinct priorities for which crowds are kept.
-_CROWDS = 8
+_NO_PODS: Mapping[str, PodInfo] = {}
+# The most priorities whose requests are cached.
+_PRIORITIES = 8

@@ -1,4 +1,4 @@
-"""Objects that are neither nodes nor pods: services, volumes and the like, as the watch told of them last."""
+"""Objects other than nodes and pods, such as services and volumes, as the watch last reported them."""
 
 from collections import deque
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from longshore.api.meta import ApiObject
 
 T = TypeVar("T", bound=ApiObject)
 
-# Changes of each kind that can be told apart; who is further behind looks at all objects.
+# The changes of each kind that are kept. A reader that is further behind looks at all objects.
 _KEPT_CHANGES = 1000
 
 
@@ -29,12 +29,12 @@ class ObjectStore:
         return self._versions.get(kind, 0)
 
     def changed_since(self, kind: type[ApiObject], version: int) -> list[str] | None:
-        """The keys of the objects that changed after the version; None if that is too long ago to tell."""
+        """Return the keys of the objects that changed after the version, or None if it is too long ago."""
         changed, number = self._changed.get(kind, ()), self.version(kind) - version
         return [*islice(reversed(changed), number)] if number <= len(changed) else None
 
     def put(self, kind: type[T], old: T | None, new: T | None) -> None:
-        """An object is new, has changed, or is gone."""
+        """Store an object that is new, has changed, or is gone."""
         objects = self._objects.setdefault(kind, {})
         self.touch(kind)
         if (touched := new or old) is not None:
@@ -45,5 +45,5 @@ class ObjectStore:
             objects.pop(old.key, None)
 
     def touch(self, kind: type[ApiObject]) -> None:
-        """Something of this kind is another now."""
+        """Record that an object of this kind has changed."""
         self._versions[kind] = self.version(kind) + 1

@@ -1,6 +1,6 @@
-"""How much more than they ask for the pods of each row may use: the sum of their limits beyond requests.
+"""How much more than their requests the pods of each row may use: the sum of limits minus requests.
 
-Only those who mind overcommitment look at limits, so nothing is counted until one of them wants it kept.
+Only plugins that care about overcommitment read it, so nothing is counted until one of them asks for it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 from longshore.api import Container, InvalidQuantity, Pod
 from longshore.cluster.arrays import Ints
-from longshore.cluster.placed_pod import Placed
+from longshore.cluster.placed_pod import PlacedPod
 from longshore.cluster.pod_info import PodInfo
 from longshore.cluster.resources import CPU, MEMORY, column_amount, thousandths
 
@@ -24,27 +24,27 @@ Beyond = tuple[int, ...]
 
 
 class LimitTable:
-    """`kept`: whether anybody looks at it."""
+    """The sums by row. `kept`: whether they are being counted."""
 
     def __init__(self) -> None:
         self.kept = False
         self._sums: Ints = np.zeros((len(_COUNTED), 0), np.int64)
-        # What was counted, by row and pod: limits may have changed since without a word. For a moment there
-        # are two of a pod that has changed, as the new one is counted before the old one leaves.
+        # What was counted, by row and pod: a change that affects only the limits is not counted again. While
+        # a pod changes it has two entries, because its new version is added before the old one is removed.
         self._counted: dict[tuple[int, str], list[Beyond]] = {}
 
     def resize(self, size: int) -> None:
         self._sums = np.pad(self._sums, ((0, 0), (0, size - self._sums.shape[1])))
 
-    def keep(self, there: Iterable[Placed]) -> None:
-        """Count from now on, beginning with the pods that are there."""
+    def keep(self, there: Iterable[PlacedPod]) -> None:
+        """Start to count, beginning with the pods that are already placed."""
         if not self.kept:
             self.kept = True
             for placed in there:
                 self.count(placed, 1)
 
-    def count(self, placed: Placed, sign: int) -> None:
-        """A pod has come to its row, or leaves it."""
+    def count(self, placed: PlacedPod, sign: int) -> None:
+        """Count a pod that was added to its row (sign 1) or removed from it (sign -1)."""
         key = (placed.row, placed.info.pod.key)
         counted = self._counted.setdefault(key, [])
         if sign > 0:
@@ -57,12 +57,12 @@ class LimitTable:
             del self._counted[key]
 
     def beyond(self, nodes: "Nodes", column: int) -> Any:
-        """Of cpu or memory. With `requested` it is the limits, each of them no less than the request."""
+        """Return the sums for cpu or memory. Added to `requested` they are the limits of the pods."""
         return nodes.take(self._sums[_PLACES[column]])
 
 
 def beyond_requests(info: PodInfo) -> Beyond:
-    """What the pod may use of cpu and memory besides what it asks for; nothing if it has no limit."""
+    """Return how much more cpu and memory than requested the pod may use; 0 for a resource with no limit."""
     limits = _limits(info.pod)
     return tuple(
         max(0, column_amount(resource, limits.get(resource, 0)) - info.requests.get(resource, 0))
@@ -71,7 +71,7 @@ def beyond_requests(info: PodInfo) -> Beyond:
 
 
 def _limits(pod: Pod) -> Mapping[str, int]:
-    """In thousandths, counted as requests are; a container without a limit adds nothing."""
+    """Return the limits in thousandths, counted like requests. A container without a limit adds nothing."""
     spec = pod.spec
     running = _sum(_amounts(each) for each in spec.containers)
     sidecars: dict[str, int] = {}
@@ -93,7 +93,7 @@ def _amounts(container: Container) -> dict[str, int]:
 
 
 def _read(quantities: Mapping[str, str]) -> dict[str, int]:
-    """What cannot be read counts as nothing."""
+    """Return the amounts in thousandths. An invalid quantity is ignored."""
     amounts = {}
     for resource in _COUNTED.values():
         if resource in quantities:

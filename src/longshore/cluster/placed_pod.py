@@ -1,4 +1,4 @@
-"""A pod on a node, with all of it that is counted there."""
+"""A pod on a node, with everything about it that is counted there."""
 
 import msgspec
 
@@ -8,8 +8,8 @@ from longshore.cluster.ports import HostPort, host_ports
 from longshore.cluster.terms import Terms
 
 
-class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A pod that takes room in a row, with the very things that were counted there."""
+class PlacedPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod that takes up room in a row, with the values that were counted for it."""
 
     info: PodInfo
     row: int
@@ -19,12 +19,12 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     terms: Terms
 
     @classmethod
-    def of(cls, info: PodInfo, row: int, *, assumed: bool) -> "Placed":
+    def of(cls, info: PodInfo, row: int, *, assumed: bool) -> "PlacedPod":
         pod = info.pod
         return cls(info, row, assumed, host_ports(pod), _claims(pod), Terms.of_placed(pod))
 
-    def counts_like(self, other: "Placed") -> bool:
-        """Whether the other one would be counted in the same way."""
+    def counts_like(self, other: "PlacedPod") -> bool:
+        """Whether the other one would be counted in exactly the same way."""
         a, b = self.info, other.info
         old, new = a.pod.metadata, b.pod.metadata
         return (

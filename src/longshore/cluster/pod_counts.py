@@ -1,9 +1,9 @@
-"""How many pods of which kind are on each row: what spreading and affinity between pods ask for.
+"""How many pods of each kind are on each row, for topology spread and inter-pod affinity.
 
-Pods with equal namespace and labels are one *group*; so are the pods that carry an equal affinity term. A
-group knows how many of its pods are on which rows. A *tally* is the sum of some groups as a column, made when
-someone first asks for it and kept in step from then on, so that placing a pod costs a few additions and
-asking costs next to nothing.
+The pods with the same namespace and labels are one *group*; so are the pods that carry the same affinity
+term. A group knows how many of its pods are on which rows. A *tally* is the sum of some groups as a column.
+It is computed on first use and updated from then on, so that placing a pod costs a few additions and reading
+the counts costs almost nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ from longshore.cluster.arrays import Ints
 from longshore.cluster.selector_index import SelectorIndex
 from longshore.cluster.terms import PodSelector, Term, Terms
 
-# Tallies kept of a sort; past the limit the one asked for longest ago goes.
+# The most tallies of each sort that are kept; beyond the limit, the least recently used one is dropped.
 _TALLIES = 512
 
 
 class Tally:
-    """A column of counts, kept in step with its groups. To be asked for anew in each attempt."""
+    """A column of counts that is updated with its groups. Ask for it again in each scheduling attempt."""
 
     __slots__ = ("_groups", "by_row", "total")
 
@@ -37,7 +37,7 @@ class Tally:
         self._groups.add(group)
 
     def leave(self, group: "_Group") -> None:
-        """The group has come to nothing."""
+        """Drop a group that has no pods left."""
         self._groups.discard(group)
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class Tally:
 
 
 class _Group:
-    """Pods of one kind: how many are on which row, and the tallies they count in."""
+    """Pods of one kind: how many are on which row, and the tallies that include them."""
 
     __slots__ = ("rows", "tallies")
 
@@ -77,13 +77,13 @@ class _LabelGroup(_Group):
 
     def __init__(self, pod: Pod) -> None:
         super().__init__()
-        # Any of the group: they have the same namespace and labels.
+        # Any pod of the group: all have the same namespace and labels.
         self.pod = pod
 
 
-# Namespace, whether it is about to go, and labels.
+# Namespace, whether the pod is terminating, and labels.
 _Kind = tuple[object, ...]
-# Pods that all of the selectors select.
+# The pods that match all of the selectors.
 _Selection = tuple[PodSelector, ...]
 
 K = TypeVar("K")
@@ -95,7 +95,7 @@ def _kind(pod: Pod) -> _Kind:
 
 
 def _recent(tallies: dict[K, Tally], key: K) -> Tally | None:
-    """The tally, if it is kept; it becomes the last in the order of insertion."""
+    """Return the tally if it exists, and mark it as most recently used by moving it to the end."""
     tally = tallies.pop(key, None)
     if tally is not None:
         tallies[key] = tally
@@ -103,22 +103,22 @@ def _recent(tallies: dict[K, Tally], key: K) -> Tally | None:
 
 
 class _Terms:
-    """The pods on the nodes by the terms of one sort that they carry."""
+    """The pods on the nodes, by the affinity terms of one sort that they carry."""
 
     def __init__(self) -> None:
         self._groups: dict[Term, _Group] = {}
         self._tallies: dict[Term, Tally] = {}
         self._index = SelectorIndex[Term]()
 
-    def about(self, pod: Pod, census: "Census") -> list[tuple[Term, Tally]]:
-        """The terms that select the pod, and where the pods are that carry them."""
+    def about(self, pod: Pod, pod_counts: "PodCounts") -> list[tuple[Term, Tally]]:
+        """Return the terms that select the pod, each with the counts of the pods that carry it."""
         if not self._groups:
             return []
         meta = pod.metadata
         return [
-            (term, self._carriers(term, census.size))
+            (term, self._carriers(term, pod_counts.size))
             for term in self._index.candidates(meta.namespace, meta.labels)
-            if census.selects(term.selector, pod)
+            if pod_counts.selects(term.selector, pod)
         ]
 
     def count(self, terms: Iterable[Term], row: int, number: int) -> None:
@@ -148,10 +148,10 @@ class _Terms:
         return tally
 
 
-class Census:
+class PodCounts:
     def __init__(self) -> None:
         self.size = 0
-        # By namespace, since most selectors are about a single one.
+        # By namespace, because most selectors name a single one.
         self._groups: dict[str, dict[_Kind, _LabelGroup]] = {}
         self._affinity = _Terms()
         self._anti_affinity = _Terms()
@@ -160,38 +160,38 @@ class Census:
         self._tallies: dict[_Selection, Tally] = {}
         self._index = SelectorIndex[_Selection]()
 
-    # What plugins ask.
+    # What plugins read.
 
     def pods(self, *selectors: PodSelector) -> Tally:
-        """How many pods there are that all of the selectors select.
+        """Return the counts of the pods that match all of the selectors.
 
-        One that leaves out terminating pods does so for all of them.
+        If one of the selectors excludes terminating pods, they are not counted.
         """
         tally = _recent(self._tallies, selectors)
         return self._make(selectors) if tally is None else tally
 
     def selects(self, selector: PodSelector, pod: Pod) -> bool:
-        """Whether the pod is among the selected ones, wherever it is."""
+        """Whether the selector selects the pod, wherever it is."""
         meta = pod.metadata
         return selector.selects(meta.namespace, self.namespace_labels(meta.namespace), meta.labels)
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Empty for a namespace that nobody told of."""
+        """Return the labels of the namespace; none if the namespace is unknown."""
         return self._namespaces.get(namespace, {})
 
     def anti_affinity_against(self, pod: Pod) -> list[tuple[Term, Tally]]:
-        """Terms by which pods on the nodes require the pod to stay away, and where those pods are."""
+        """Return the required anti-affinity terms of placed pods that select the pod, each with counts."""
         return self._anti_affinity.about(pod, self)
 
     def affinity_towards(self, pod: Pod) -> list[tuple[Term, Tally]]:
-        """Terms by which pods on the nodes require the company of pods like this."""
+        """Return the required affinity terms of placed pods that select the pod, each with counts."""
         return self._affinity.about(pod, self)
 
     def preferences_about(self, pod: Pod) -> list[tuple[Term, Tally]]:
-        """Terms by which pods on the nodes prefer the pod to be near, or far."""
+        """Return the preferred terms of placed pods that select the pod, each with counts."""
         return self._preferred.about(pod, self)
 
-    # What changes it.
+    # Updates.
 
     def add(self, pod: Pod, terms: Terms, row: int) -> None:
         self._count(pod, terms, row, 1)
@@ -200,7 +200,7 @@ class Census:
         self._count(pod, terms, row, -1)
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
-        """The namespace is new, has changed, or is gone."""
+        """Store the labels of a namespace that is new, has changed, or is gone (None)."""
         before = self.namespace_labels(name)
         if labels is None:
             self._namespaces.pop(name, None)
@@ -208,7 +208,7 @@ class Census:
             self._namespaces[name] = labels
         if before == self.namespace_labels(name):
             return
-        # Which pods are selected may be others now.
+        # Selectors by namespace may now select other pods.
         for selectors in [s for s in self._tallies if any(each.namespace_selector for each in s)]:
             self._drop(selectors)
 

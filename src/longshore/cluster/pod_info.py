@@ -1,52 +1,63 @@
-"""A pod with what it asks for, worked out once.
+"""A pod with its requests, computed once.
 
-Requests are counted as kube-scheduler counts them: containers run together with the sidecars, init containers
-one after the other beside the sidecars started before them, and the pod needs the larger of the two. Requests
-of the pod as a whole replace those of its containers, and the overhead of its runtime comes on top.
+Requests are counted as kube-scheduler counts them. Containers run together with all sidecars; init containers
+run one after the other, each with the sidecars that were started before it. The pod needs the larger of the
+two. Pod-level requests replace those of the containers, and the overhead of the runtime class is added.
 
-Requests may change while a pod runs. Until its node has followed, the pod counts with the most of what it
-asks for, what the node has granted and what is in effect there; what the node can never grant is left out.
+Requests can change while a pod runs. Until the node has applied a resize, the pod counts with the maximum of
+what it requests, what the node has allocated, and what is in effect there. A resize that is infeasible does
+not count.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from longshore.api import Container, ContainerStatus, InvalidQuantity, Pod, PodStatus
+from longshore.api import Container, ContainerStatus, InvalidQuantity, Pod, PodCondition, PodStatus
+from longshore.api.kept import kept_conditions
 from longshore.cluster.resources import column_amount, counted, thousandths
 
-# What a container that asks for no cpu or no memory is taken to use when nodes are scored, in thousandths.
+# What a container without a request for cpu or memory is assumed to use when nodes are scored, in
+# thousandths.
 _ASSUMED_USE = {"cpu": 100, "memory": 200 * 2**20 * 1000}
 
 _Amounts = dict[str, int]
 
 
 class PodInfo(msgspec.Struct, frozen=True):
-    """What scheduling knows of a pod: plugins get this rather than the bare pod."""
+    """A pod with what scheduling has computed about it. Plugins get this rather than the pod itself."""
 
     pod: Pod
-    # Resource name to amount in the unit of its column; amounts of nothing are left out, `pods` is always 1.
+    # Amounts by resource, in the unit of its column. Amounts of 0 are left out; `pods` is always 1.
     requests: dict[str, int]
-    # cpu and memory as scoring sees them once the pod is on a node.
+    # cpu and memory as scoring counts them once the pod is on a node.
     nonzero: tuple[int, int]
-    # The same, as scoring sees them for a pod that has no node yet: kube-scheduler 1.36 does not look at the
-    # requests of the pod as a whole there.
+    # cpu and memory as scoring counts them while the pod has no node: there, kube-scheduler 1.36 does not
+    # look at pod-level requests.
     nonzero_incoming: tuple[int, int]
-    # Why the requests cannot be relied upon; such a pod is not scheduled. Empty for all that an API server
-    # sends.
+    # Why the requests are invalid; such a pod is not scheduled. Always empty for a pod from an API server.
     problem: str = ""
 
     @property
     def labels(self) -> dict[str, str]:
         return self.pod.metadata.labels
 
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The annotations of the pod. Plugins have to declare in `reads` which of them they read."""
+        return self.pod.metadata.annotations
+
+    def condition(self, kind: str) -> PodCondition | None:
+        """Return the condition of this type, if the pod has it. Plugins have to declare it in `reads`."""
+        return self.pod.status.condition(kind)
+
     def about(self, pod: Pod) -> "PodInfo":
-        """The same of another pod, or another version of it, with an equal spec."""
+        """Return the same requests for another version of the pod, or another pod, with an equal spec."""
         return PodInfo(pod, self.requests, self.nonzero, self.nonzero_incoming, self.problem)
 
     @classmethod
     def of(cls, pod: Pod) -> "PodInfo":
-        """What the pod asks for. A quantity that cannot be read counts as nothing, and is the problem."""
+        """Compute the requests of the pod. An invalid quantity counts as 0 and is reported in `problem`."""
         problems: list[str] = []
         spec, status = pod.spec, pod.status
         reported = {s.name: s for s in (*status.container_statuses, *status.init_container_statuses)}
@@ -65,7 +76,7 @@ class PodInfo(msgspec.Struct, frozen=True):
 
         total = _together(containers, init, {})
         requests = _sum(total | whole, overhead)
-        # A pod with requests as a whole is taken to use no more than these, for the resources that have any.
+        # A pod with pod-level requests for a resource is assumed to use no more of it than that.
         missing = {r: use for r, use in _ASSUMED_USE.items() if r not in requests} if whole else _ASSUMED_USE
         with_use = _sum(_together(containers, init, missing) | whole, overhead)
         incoming = _sum(_together(containers, init, _ASSUMED_USE), overhead) if whole else with_use
@@ -79,7 +90,7 @@ class PodInfo(msgspec.Struct, frozen=True):
 
 
 def asks_alike(a: Pod, b: Pod) -> bool:
-    """Whether all that requests are worked out of is equal, so that they need not be worked out again."""
+    """Whether all fields from which requests are computed are equal, so that they can be reused."""
     mine, yours = a.spec, b.spec
     return (
         mine.containers == yours.containers
@@ -91,7 +102,7 @@ def asks_alike(a: Pod, b: Pod) -> bool:
 
 
 def _granted(pod: Pod) -> tuple[object, ...]:
-    """What its node says of its size; conditions tell only whether the node can follow."""
+    """Return what the node reports about a resize. Conditions matter only together with the other fields."""
     status = pod.status
     granted = (
         status.container_statuses,
@@ -160,12 +171,18 @@ def _whole_pod(pod: Pod, problems: list[str]) -> _Amounts:
 
 def _while_resized(asked: _Amounts, actual: _Amounts, granted: _Amounts, status: PodStatus) -> _Amounts:
     held = _most(actual, granted)
-    infeasible = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in status.conditions)
+    infeasible = any(
+        each.type == "PodResizePending" and each.reason == "Infeasible"
+        for each in kept_conditions(status.conditions)
+    )
     return held if infeasible else _most(asked, held)
 
 
 def _together(containers: list[_Amounts], init: list[tuple[bool, _Amounts]], missing: _Amounts) -> _Amounts:
-    """The most that is in use at one time; `missing` stands in where a container names no amount."""
+    """Return the most that is in use at one time.
+
+    `missing` has the defaults of containers without a request.
+    """
     running: _Amounts = {}
     for amounts in containers:
         running = _sum(running, missing | amounts)

@@ -1,6 +1,7 @@
-"""Host ports in use: who holds which port, and where a pod's ports would clash.
+"""Host ports: which are in use on each node, and where the ports of a pod would conflict with them.
 
-Two ports clash if number and protocol are equal and the addresses are, or either stands for all addresses.
+Two ports conflict if number and protocol are equal, and the addresses are equal or one of them means all
+addresses.
 """
 
 from collections import Counter
@@ -11,14 +12,14 @@ import numpy as np
 from longshore.api import Pod
 from longshore.cluster.arrays import Bools
 
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the name of all addresses in a pod's ports
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - it means all addresses in a pod's ports
 
 # Address, protocol and number.
 HostPort = tuple[str, str, int]
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The ports of the node that the pod takes: those of its containers and of its sidecars."""
+    """Return the host ports that the pod uses: those of its containers and its sidecars."""
     spec = pod.spec
     if not any(container.ports for container in (*spec.containers, *spec.init_containers)):
         return ()
@@ -49,7 +50,7 @@ class PortTable:
         self._users: dict[tuple[str, int], Counter[tuple[int, str]]] = {}
 
     def clashes(self, wanted: Iterable[HostPort], size: int) -> Bools:
-        """The rows, of `size`, where at least one of the wanted ports is taken."""
+        """Return a mask of `size` rows: true where at least one wanted port is in use."""
         found = np.zeros(size, np.bool_)
         for address, protocol, number in wanted:
             for row, other in self._users.get((protocol, number), ()):

@@ -1,8 +1,8 @@
-"""Amounts of resources as the columns count them: cpu in thousandths, all else in whole units.
+"""Amounts of resources in the units of the columns: cpu in thousandths, everything else in whole units.
 
-A pod is itself a resource here: it takes one of the node's `pods`. What the API server would never admit (a
-quantity that is no quantity, a negative one) can reach us through a foreign file, and amounts beyond any real
-machine must not overflow a column: both are settled at this edge.
+A pod itself uses a resource: one of the node's `pods`. Two problems are handled here: quantities that the API
+server would reject (invalid or negative) but that a file can contain, and amounts that would overflow a
+column.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from functools import lru_cache
 
 from longshore.api import InvalidQuantity, milli_value, value
 
-# The columns that every cluster has; others follow in the order in which they appear.
+# The columns that every cluster has. Others follow in the order in which they are first seen.
 PODS, CPU, MEMORY, EPHEMERAL_STORAGE = range(4)
 FIXED_COLUMNS = ("pods", "cpu", "memory", "ephemeral-storage")
 
-# No real amount comes near it (8 PiB, or 9 trillion cores), and a thousand pods of this size on one node
-# still add up within 64 bits. A node's amount stays one below, so that a pod which asks for this much fits
-# nowhere.
+# No real amount comes close to this (8 PiB, or 9 trillion cores), and a thousand such pods on one node still
+# add up within 64 bits. A node has at least one unit less, so that a pod that requests this much fits on no
+# node.
 LARGEST_REQUEST = 2**53
 LARGEST_ALLOCATABLE = LARGEST_REQUEST - 1
 
@@ -24,7 +24,7 @@ _INT64_MAX = 2**63 - 1
 
 
 def counted(resource: str) -> bool:
-    """Whether it takes room: the built-in resources, huge pages, and all names with a domain."""
+    """Whether requests for this resource count: built-in ones, huge pages, and all names with a domain."""
     return (
         resource in FIXED_COLUMNS
         or "/" in resource
@@ -34,9 +34,9 @@ def counted(resource: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def thousandths(text: str) -> int:
-    """The quantity times 1000, so that containers add up before anything is rounded.
+    """Return the quantity times 1000, so that the requests of containers are added up before rounding.
 
-    The API server rounds every quantity up to thousandths, hence this is exact.
+    The result is exact, because the API server rounds every quantity up to thousandths.
     """
     amount = milli_value(text)
     if amount < 0:
@@ -45,13 +45,13 @@ def thousandths(text: str) -> int:
 
 
 def column_amount(resource: str, amount_in_thousandths: int) -> int:
-    """The amount in the unit of the resource's column, rounded up."""
+    """Return the amount in the unit of the resource's column, rounded up."""
     amount = amount_in_thousandths if resource == "cpu" else -(-amount_in_thousandths // 1000)
     return min(amount, LARGEST_REQUEST)
 
 
 def allocatable_amounts(allocatable: Mapping[str, str]) -> dict[str, int]:
-    """What a node offers. A quantity that cannot be read offers nothing: no pod can rely on it."""
+    """Return what a node offers. An invalid quantity counts as 0, since no pod can rely on it."""
     amounts = {}
     for resource, text in allocatable.items():
         if not counted(resource):

@@ -1,4 +1,4 @@
-"""Rows by name: a row belongs to a node's name, and is given to another name when nothing is left in it."""
+"""The rows by node name. A row belongs to a name, and is given to another name once it is empty."""
 
 import numpy as np
 
@@ -13,14 +13,14 @@ class RowNames:
         self._rank: Ints | None = None
 
     def __len__(self) -> int:
-        """All rows, the free ones too."""
+        """The number of rows, free ones included."""
         return len(self.names)
 
     def find(self, name: str) -> int | None:
         return self._rows.get(name)
 
     def take(self, name: str) -> int:
-        """The row of the name, a new or a free one if it has none."""
+        """Return the row of the name. A name without a row gets a free or a new one."""
         row = self._rows.get(name)
         if row is not None:
             return row
@@ -42,7 +42,7 @@ class RowNames:
 
     @property
     def rank(self) -> Ints:
-        """The place of each row's name among all names in order."""
+        """The position of each row's name in the sorted list of names."""
         if self._rank is None:
             self._rank = np.empty(len(self.names), np.int64)
             order = sorted(range(len(self.names)), key=self.names.__getitem__)

@@ -1,6 +1,6 @@
-"""Selectors by what the pods they select must have, so that a pod is not held against each of them.
+"""An index of selectors by what the selected pods must have, to avoid matching a pod against all of them.
 
-Most selectors name a namespace and the value of a label, and hardly any pod has both.
+Most selectors name a namespace and a label with its value, and very few pods have both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,29 +10,29 @@ from longshore.cluster.terms import PodSelector
 
 T = TypeVar("T")
 
-# A namespace and a label with its value; None where the selector does not insist on one.
+# A namespace and a label with its value; None if the selector does not require one.
 _Place = tuple[str | None, tuple[str, str] | None]
 
 
 class SelectorIndex(Generic[T]):
-    """Things (each once) that stand for pods, by a selector that all of these pods match."""
+    """Items, each stored with a selector, that are found by a pod that the selector may match."""
 
     def __init__(self) -> None:
         self._places: dict[_Place, dict[T, None]] = {}
 
-    def add(self, selector: PodSelector, thing: T) -> None:
+    def add(self, selector: PodSelector, item: T) -> None:
         for place in _places(selector):
-            self._places.setdefault(place, {})[thing] = None
+            self._places.setdefault(place, {})[item] = None
 
-    def remove(self, selector: PodSelector, thing: T) -> None:
+    def remove(self, selector: PodSelector, item: T) -> None:
         for place in _places(selector):
-            things = self._places[place]
-            del things[thing]
-            if not things:
+            items = self._places[place]
+            del items[item]
+            if not items:
                 del self._places[place]
 
     def candidates(self, namespace: str, labels: Mapping[str, str]) -> Iterator[T]:
-        """All those whose selector may select a pod in the namespace and with the labels."""
+        """Yield the items whose selector may match a pod with this namespace and these labels."""
         for where in (namespace, None):
             yield from self._places.get((where, None), ())
             for label in labels.items():
@@ -46,12 +46,13 @@ def _places(selector: PodSelector) -> list[_Place]:
 
 
 def _label(selector: PodSelector) -> tuple[str, str] | None:
-    """A label that all of the selected pods have."""
+    """Return a label that all pods must have to be selected, or None if the selector requires no value."""
     labels = selector.labels
     if labels is None:
         return None
     if labels.match_labels:
-        # Of equal selectors the same one, in whichever order they were written.
+        # The smallest one: it must be the same for equal selectors, in whichever order they list their
+        # labels.
         return min(labels.match_labels.items())
     return next(
         ((r.key, r.values[0]) for r in labels.match_expressions if r.operator == "In" and len(r.values) == 1),

@@ -1,9 +1,9 @@
-"""The cluster as rows of numbers: what each node offers and what the pods on it ask for.
+"""The cluster as rows of numbers: what each node offers, and what the pods on it request.
 
-A row belongs to a node's name rather than to the node. Pods may be bound to a node that is not known yet, or
-is known no longer: their row waits without a node, not schedulable, and what they ask for counts as soon as
-the node appears. A row is given to another name when neither a node nor a pod is left in it, so nothing may
-depend on the order of rows but the choice among equals.
+A row belongs to a node's name rather than to the node. A pod may be bound to a node that is not known yet, or
+not known any longer. Its row then has no node, so no pod is scheduled there, and the requests count as soon
+as the node appears. A row is given to another name once it has neither a node nor pods, so nothing may depend
+on the order of rows, except the choice among nodes with equal scores.
 """
 
 from collections import Counter
@@ -27,8 +27,8 @@ from longshore.cluster.nodes import Nodes, OneNode
 from longshore.cluster.nominations import Nominations
 from longshore.cluster.objects import ObjectStore
 from longshore.cluster.overcommitment import LimitTable
-from longshore.cluster.placed_pod import Placed
-from longshore.cluster.pod_counts import Census
+from longshore.cluster.placed_pod import PlacedPod
+from longshore.cluster.pod_counts import PodCounts
 from longshore.cluster.pod_info import PodInfo, asks_alike
 from longshore.cluster.ports import PortTable
 from longshore.cluster.resources import FIXED_COLUMNS, PODS, allocatable_amounts
@@ -42,10 +42,11 @@ _FIRST_COLUMNS = 8
 
 
 class ClusterState:
-    """Nodes, the pods on them, and the pods assumed to be on them because their bind is under way.
+    """The nodes, the pods on them, and the pods that are assumed to be on them while they are being bound.
 
-    Pods go by `namespace/name`, of which the API server holds one at a time; the UID tells a pod from its
-    successor of the same name. Every method takes what the watch may tell, in any order, and more than once.
+    The key of a pod is `namespace/name`, since the API server has one such pod at a time. The UID
+    distinguishes a pod from a later one with the same name. All methods accept events in any order, and
+    repeated ones.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class ClusterState:
         self._unschedulable: Bools = np.zeros(_FIRST_ROWS, np.bool_)
         self._rows = RowNames()
         self._nodes: list[Node | None] = []
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, PlacedPod] = {}
         self._pods_on: list[dict[str, PodInfo]] = []
         self._objects = ObjectStore()
         self._node_count = 0
@@ -69,7 +70,7 @@ class ClusterState:
         self.images = ImageTable(lambda: ((row, node.status.images) for row, node in self._with_node()))
         self.ports = PortTable()
         self._claim_users: Counter[str] = Counter()
-        self.census = Census()
+        self.pod_counts = PodCounts()
         self.domains = DomainTable(self)
         self.nominations = Nominations(self._nomination_changed)
         self.measures = Measures(self)
@@ -78,26 +79,29 @@ class ClusterState:
         self._all_nodes = Nodes(self, slice(0, 0))
         self._resize_parts(_FIRST_ROWS)
 
-    # What plugins and the engine read. Arrays have one element for each row, and are not to be written to.
+    # What plugins and the engine read. Arrays have one element for each row. Do not write to them.
 
     @property
     def allocatable(self) -> Ints:
-        """`allocatable[column]`: what the nodes offer; 0 in rows without a node."""
+        """`allocatable[column]` is what the nodes offer; 0 in rows without a node."""
         return self._allocatable[:, : len(self._rows)]
 
     @property
     def requested(self) -> Ints:
-        """`requested[column]`: what the pods of each row ask for; `requested[PODS]` is their number."""
+        """`requested[column]` is what the pods of each row request; `requested[PODS]` is their number."""
         return self._requested[:, : len(self._rows)]
 
     @property
     def nonzero_requested(self) -> Ints:
-        """cpu and memory, in this order, as scoring sees them: a container that asks for none uses some."""
+        """The requests for cpu and memory, in this order, as scoring counts them.
+
+        A container without a request counts with a default amount.
+        """
         return self._nonzero[:, : len(self._rows)]
 
     def amounts(self, row: int) -> tuple[list[int], list[int], list[int]]:
-        """`allocatable`, `requested` and `nonzero_requested` of a single row, as plain numbers."""
-        # Indexed at once, not through the properties: this is the hot path of every placement.
+        """Return `allocatable`, `requested`, and `nonzero_requested` of a single row as plain numbers."""
+        # Indexed directly, not through the properties: this is the hot path of every placement.
         return (
             self._allocatable[:, row].tolist(),
             self._requested[:, row].tolist(),
@@ -106,17 +110,17 @@ class ClusterState:
 
     @property
     def known(self) -> Bools:
-        """Whether the row has a node: the rows that count."""
+        """Whether each row has a node. Rows without one do not count."""
         return self._known[: len(self._rows)]
 
     @property
     def unschedulable(self) -> Bools:
-        """Whether the node is cordoned."""
+        """Whether the node of each row is cordoned."""
         return self._unschedulable[: len(self._rows)]
 
     @property
     def name_rank(self) -> Ints:
-        """The place of each row's name among all names in order."""
+        """The position of each row's name in the sorted list of names."""
         return self._rows.rank
 
     @property
@@ -125,16 +129,16 @@ class ClusterState:
 
     @property
     def pod_count(self) -> int:
-        """Pods on nodes, those assumed to be there included."""
+        """The number of pods on nodes, including the assumed ones."""
         return len(self._placed)
 
     @property
     def assumed_count(self) -> int:
-        # Copied in one step: another thread may ask.
+        # Copied in one step, because the thread that serves metrics may call this.
         return sum(placed.assumed for placed in list(self._placed.values()))
 
     def column(self, resource: str) -> int | None:
-        """The column of the resource; None when no node offers it and no placed pod asks for it."""
+        """Return the column of the resource, or None if no node has offered it or placed pod requested it."""
         return self._columns.get(resource)
 
     @property
@@ -143,7 +147,10 @@ class ClusterState:
         return list(self._columns)
 
     def all_nodes(self) -> Nodes:
-        """All rows; `known` tells which of them have a node. The same until there are more."""
+        """Return all rows; `known` tells which of them have a node.
+
+        It is the same object until rows are added.
+        """
         return self._all_nodes
 
     def some_nodes(self, rows: Ints) -> Nodes:
@@ -162,7 +169,7 @@ class ClusterState:
         return self._nodes[row]
 
     def node_of(self, pod: Pod) -> str | None:
-        """Where the pod is, or is assumed to be."""
+        """Return the name of the node that the pod is on, or is assumed to be on."""
         placed = self._find(pod)
         return None if placed is None else self._rows.names[placed.row]
 
@@ -171,43 +178,43 @@ class ClusterState:
         return placed is not None and placed.assumed
 
     def pods(self) -> Iterator[Pod]:
-        """All pods that take room, the assumed ones too."""
+        """Return all pods on nodes, including the assumed ones."""
         return (placed.info.pod for placed in self._placed.values())
 
     def pods_on(self, row: int) -> Collection[PodInfo]:
         return self._pods_on[row].values()
 
     def pod(self, key: str) -> Pod | None:
-        """The pod that takes room under this `namespace/name`."""
+        """Return the pod with this `namespace/name`, if it is on a node or assumed to be on one."""
         placed = self._placed.get(key)
         return None if placed is None else placed.info.pod
 
     def claim_in_use(self, key: str) -> bool:
-        """Whether a pod that takes room names the claim."""
+        """Whether a pod on a node uses the PersistentVolumeClaim with this `namespace/name`."""
         return key in self._claim_users
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """An object of another kind by `namespace/name`, or by its name if it has no namespace."""
+        """Return an object of another kind by its `namespace/name`, or by its name if it has no namespace."""
         return self._objects.get(kind, key)
 
     def objects(self, kind: type[T]) -> Collection[T]:
         return self._objects.all(kind)
 
     def version(self, kind: type[ApiObject]) -> int:
-        """Grows with every change of an object of this kind: for answers that are kept until then.
+        """Return a number that grows with every change to an object of this kind, for use by caches.
 
-        That of `Node` grows with every change of a node that matters, and when there are more rows.
+        For `Node` it grows with every change to a node that matters to scheduling, and when rows are added.
         """
         return self._objects.version(kind)
 
     def changed_since(self, kind: type[ApiObject], version: int) -> list[str] | None:
-        """The keys of the objects that changed after the version; None if that is too long ago to tell."""
+        """Return the keys of the objects that changed after the version, or None if it is too long ago."""
         return self._objects.changed_since(kind, version)
 
-    # What changes it.
+    # Updates.
 
     def add_node(self, node: Node) -> None:
-        """A node is new or has changed."""
+        """Add a node, or update the one with the same name."""
         row = self._row_for(node.metadata.name)
         old = self._nodes[row]
         self._nodes[row] = node
@@ -232,7 +239,7 @@ class ClusterState:
         self._node_changed(row)
 
     def remove_node(self, name: str) -> None:
-        """A node is gone. Its pods, if any are left, keep the row until they go."""
+        """Remove a node. If pods are left on it, they keep the row until they are gone."""
         row = self._rows.find(name)
         if row is None or self._nodes[row] is None:
             return
@@ -250,7 +257,11 @@ class ClusterState:
         self._free_if_empty(row)
 
     def add_pod(self, pod: Pod) -> None:
-        """The watch tells of a bound pod: new, changed, on the node it was assumed on, or on another one."""
+        """Add or update a pod that the watch reports.
+
+        An assumed pod is confirmed, or moved to its real node. A pod that has ended or is not bound is
+        removed.
+        """
         if pod.terminal or not pod.spec.node_name:
             self.remove_pod(pod)
             return
@@ -262,7 +273,7 @@ class ClusterState:
         self._place(info, self._row_for(pod.spec.node_name), assumed=False)
 
     def remove_pod(self, pod: Pod) -> None:
-        """The pod is gone or has ended; a successor of the same name is left alone."""
+        """Remove a pod that is gone or has ended. A later pod with the same name is not affected."""
         placed = self._find(pod)
         if placed is not None:
             if self.measures and not placed.assumed:
@@ -271,57 +282,57 @@ class ClusterState:
             self._take_out(placed)
 
     def remove_predecessor(self, pod: Pod) -> None:
-        """The pod exists, so one of the same name with another UID no longer does, told or not."""
+        """Remove an earlier pod with the same name and another UID: it cannot exist any longer."""
         placed = self._placed.get(pod.key)
         if placed is not None and placed.info.pod.metadata.uid != pod.metadata.uid:
             self.remove_pod(placed.info.pod)
 
     def assume(self, info: PodInfo, node: str) -> None:
-        """Count the pod on the node before the API server has heard of it."""
+        """Count the pod on the node before the API server has confirmed the binding."""
         self._place(info, self._row_for(node), assumed=True)
 
     def forget(self, pod: Pod) -> None:
-        """The bind of an assumed pod came to nothing. A pod that the watch has confirmed stays."""
+        """Remove an assumed pod because its bind failed. A pod that the watch has confirmed stays."""
         if self.is_assumed(pod):
             self.remove_pod(pod)
 
     def keep_limits(self) -> None:
-        """Somebody needs `limits`: they are counted from now on."""
+        """Count `limits` from now on. Plugins that read them call this."""
         self.limits.keep(self._placed.values())
 
     def put(self, kind: type[T], old: T | None, new: T | None) -> None:
-        """An object of another kind is new, has changed, or is gone."""
+        """Store an object of another kind that is new, has changed, or is gone."""
         self._objects.put(kind, old, new)
         if kind is Namespace and (changed := new or old) is not None:
-            self.census.put_namespace(changed.metadata.name, None if new is None else new.metadata.labels)
+            self.pod_counts.put_namespace(changed.metadata.name, None if new is None else new.metadata.labels)
 
-    def _find(self, pod: Pod) -> Placed | None:
+    def _find(self, pod: Pod) -> PlacedPod | None:
         placed = self._placed.get(pod.key)
         return placed if placed is not None and placed.info.pod.metadata.uid == pod.metadata.uid else None
 
     def _place(self, info: PodInfo, row: int, *, assumed: bool) -> None:
         key = info.pod.key
-        placed = Placed.of(info, row, assumed=assumed)
+        placed = PlacedPod.of(info, row, assumed=assumed)
         before = self._placed.get(key)
         self._placed[key] = placed
         if before is not None and before.counts_like(placed):
             self._pods_on[row][key] = info
             return
-        # The new one first: a row that is left empty goes to another name.
+        # The new one is counted first: a row that becomes empty may be given to another name.
         self._count(placed, 1)
         if before is not None:
             self._take_out(before)
         self._pods_on[row][key] = info
 
-    def _take_out(self, placed: Placed) -> None:
+    def _take_out(self, placed: PlacedPod) -> None:
         self._count(placed, -1)
         self._pods_on[placed.row].pop(placed.info.pod.key, None)
         self._free_if_empty(placed.row)
 
-    def _count(self, placed: Placed, sign: int) -> None:
+    def _count(self, placed: PlacedPod, sign: int) -> None:
         info, row = placed.info, placed.row
         for resource, amount in info.requests.items():
-            # Interned first: that may replace the array.
+            # On a line of its own, because it may replace the array.
             column = self._intern(resource)
             self._requested[column, row] += sign * amount
         cpu, memory = info.nonzero
@@ -333,7 +344,7 @@ class ClusterState:
             self._claim_users[claim] += sign
             if not self._claim_users[claim]:
                 del self._claim_users[claim]
-        (self.census.add if sign > 0 else self.census.remove)(info.pod, placed.terms, row)
+        (self.pod_counts.add if sign > 0 else self.pod_counts.remove)(info.pod, placed.terms, row)
         if self.limits.kept:
             self.limits.count(placed, sign)
         self.journal.pods_changed(row)
@@ -381,7 +392,7 @@ class ClusterState:
             self.labels,
             self.taints,
             self.images,
-            self.census,
+            self.pod_counts,
             self.measures,
             self.capacities,
             self.limits,

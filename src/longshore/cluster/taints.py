@@ -1,4 +1,4 @@
-"""Taints as classes: nodes with equal taints are one, so a pod's tolerations are asked once for each."""
+"""Classes of nodes with equal taints, so that a pod's tolerations are checked once for each class."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import numpy as np
 from longshore.api import Taint
 from longshore.cluster.arrays import Ids, Ints, Rows
 
-# The class of nodes without taints; rows without a node are in it too.
+# The class of nodes without taints. Rows without a node are in it too.
 UNTAINTED = 0
 
 
@@ -18,14 +18,14 @@ class TaintClasses:
         self._numbers: dict[tuple[Taint, ...], int] = {(): UNTAINTED}
 
     def __bool__(self) -> bool:
-        """Whether any node has, or had, taints."""
+        """Whether any node has taints, or ever had."""
         return len(self._taints) > 1
 
     def count(self, of: Callable[[tuple[Taint, ...]], int], rows: Rows) -> Ints:
-        """`of(taints)` for each row, asked once for each distinct list of taints."""
+        """Return `of(taints)` for each row. It is called once for each distinct list of taints."""
         return np.fromiter(map(of, self._taints), np.int64, len(self._taints))[self._classes[rows]]
 
-    # What changes it.
+    # Updates.
 
     def put(self, row: int, taints: tuple[Taint, ...]) -> None:
         number = self._numbers.get(taints)

@@ -1,6 +1,6 @@
-"""Which pods a pod wants to be near to, or far from: selectors and affinity terms as values.
+"""Pod selectors and affinity terms as values: which pods a pod wants to be near to or far from.
 
-Equal terms of different pods are equal values, so that the pods that carry one can be counted together.
+Equal terms of different pods are equal values, so that the pods that carry a term can be counted together.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,20 +9,20 @@ import msgspec
 
 from longshore.api import InvalidSelector, LabelSelector, Pod, PodAffinity, PodAffinityTerm, selects
 
-# Affinities whose terms are remembered; past the limit all are forgotten.
+# The most affinities whose terms are cached; beyond the limit the cache is emptied.
 _REMEMBERED = 4096
 
 
 class PodSelector(msgspec.Struct, frozen=True, gc=False):
-    """Which pods are meant, as a value that tells equal selections apart from others.
+    """A selection of pods, as a value that can be compared. Create it with `of`.
 
-    `namespaces` are meant as well as those that `namespace_selector` selects. Build it with `of`.
+    It covers the pods of `namespaces` and of the namespaces that `namespace_selector` selects.
     """
 
     namespaces: tuple[str, ...]
     namespace_selector: LabelSelector | None
     labels: LabelSelector | None
-    # Pods whose deletion has begun count too.
+    # Whether terminating pods are selected too.
     terminating: bool
     key: bytes
 
@@ -35,7 +35,10 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
         namespace_selector: LabelSelector | None = None,
         terminating: bool = True,
     ) -> "PodSelector":
-        """Raises `InvalidSelector` where one makes no sense, so that `selects` never does."""
+        """Return the selection.
+
+        Raises `InvalidSelector` for an invalid selector, so that `selects` never does.
+        """
         for selector in (labels, namespace_selector):
             selects(selector, {})
         names = tuple(sorted(set(namespaces)))
@@ -48,7 +51,7 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
         wanted = self.labels
         if wanted is None or wanted.match_expressions:
             return selects(wanted, labels)
-        # Nearly all are of this sort, and nearly all of the time goes here.
+        # Nearly all selectors are like this, and nearly all of the time is spent here.
         return wanted.match_labels.items() <= labels.items()
 
     def __hash__(self) -> int:
@@ -59,9 +62,9 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
 
 
 class Term(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """An affinity term of a pod: near, or far from, the pods it selects, within a domain of the topology key.
+    """An affinity term of a pod: be in the same topology domain as the selected pods, or in another one.
 
-    `weight` is that of a preference, negative for anti-affinity, and 0 for what is required.
+    `weight` is the weight of a preference, negative for anti-affinity, and 0 for a required term.
     """
 
     selector: PodSelector
@@ -70,7 +73,10 @@ class Term(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
     @classmethod
     def of(cls, namespace: str, term: PodAffinityTerm, weight: int = 0) -> "Term":
-        """`namespace`: that of the pod, which is meant where the term names none."""
+        """Return the term as a value.
+
+        A term that names no namespaces applies to that of the pod, `namespace`.
+        """
         namespaces = term.namespaces
         if not namespaces and term.namespace_selector is None:
             namespaces = (namespace,)
@@ -87,11 +93,11 @@ class Terms(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pod: Pod) -> "Terms":
-        """Raises `InvalidSelector` where one makes no sense."""
+        """Return the terms of the pod. Raises `InvalidSelector` for an invalid selector."""
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return NO_TERMS
-        # Pods of one kind, which are many, share their terms.
+        # The many pods of one workload share their terms.
         namespace, near, far = pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity
         key = _encode((namespace, near, far))
         terms = _remembered.get(key)
@@ -107,7 +113,7 @@ class Terms(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_placed(cls, pod: Pod) -> "Terms":
-        """Those of a pod on a node. None where one makes no sense; no API server admits such a pod."""
+        """Return the terms of a pod on a node; none if a selector is invalid, which an API server rejects."""
         try:
             return cls.of(pod)
         except InvalidSelector:

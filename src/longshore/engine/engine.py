@@ -36,6 +36,7 @@ from longshore.framework.controllers import Controller
 from longshore.framework.effects import Tell
 from longshore.framework.handle import PodListener
 from longshore.framework.profile import Profile, TieBreak
+from longshore.framework.reads import Reads, kept_of
 from longshore.plugins import DEFAULT_PLUGINS, Factory
 
 DEFAULT_SCHEDULER_NAME = "longshore"
@@ -84,6 +85,7 @@ class Engine:
         self._handles: dict[str, EngineHandle] = {}
         self._profiles: dict[str, Profile] = {}
         self._cycles: dict[str, Cycles] = {}
+        self._calls_webhooks = bool(configuration.webhooks)
         turn = Turn()
         extended = any(each.filter_verb or each.prioritize_verb for each in configuration.webhooks)
         for settings in configuration.profiles:
@@ -112,6 +114,7 @@ class Engine:
         self._errands = Errands(self._underway.ask, now=lambda: self._now)
         for make in controllers:
             self.add_controller(make(self))
+        self._kept = kept_of(self.reads)
         self._observer: Observer = Unobserved()
 
     @property
@@ -132,6 +135,17 @@ class Engine:
     def queue(self) -> Queue:
         """The pods that wait, to read from."""
         return self._queue
+
+    @property
+    def reads(self) -> Reads:
+        """What plugins and controllers read of pods, and what has to be sent to HTTP extenders."""
+        sent = [Reads(pod_annotations=("*",))] if self._calls_webhooks else []
+        profiles = (profile.reads for profile in self._profiles.values())
+        return Reads.of([*sent, *profiles, *(each.reads for each in self._controllers)])
+
+    def kept(self, pod: Pod) -> Pod:
+        """Return the pod as plugins see it: with those annotations and conditions that they read."""
+        return self._kept.pod(pod)
 
     @property
     def now(self) -> float:
@@ -203,6 +217,8 @@ class Engine:
                 self._held_back.append(event)
                 return
             case Change(None | Pod() as old, None | Pod() as new):
+                old, new = old and self._kept.pod(old), new and self._kept.pod(new)
+                event = Change(old, new)
                 self._intake.pod_changed(old, new)
                 if self._pod_listeners:
                     self._tell_listeners(old, new)
@@ -331,6 +347,7 @@ class Engine:
 
     def add_controller(self, controller: Controller) -> None:
         self._controllers.append(controller)
+        self._kept = kept_of(self.reads)
 
     @property
     def controllers(self) -> tuple[Controller, ...]:

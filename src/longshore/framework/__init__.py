@@ -19,6 +19,7 @@ from longshore.framework.points import (
     Scope,
     Wait,
 )
+from longshore.framework.reads import Reads, UndeclaredRead
 from longshore.framework.status import SKIP, Code, Status
 
 __all__ = [
@@ -34,10 +35,12 @@ __all__ = [
     "NodeStatuses",
     "Plugin",
     "PostFilterResult",
+    "Reads",
     "Rejection",
     "Resource",
     "Scope",
     "Status",
+    "UndeclaredRead",
     "Wait",
     "WakeOn",
     "filter_plugin",

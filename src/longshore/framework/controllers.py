@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from longshore.api import Change
 from longshore.api.meta import ApiObject
 from longshore.framework.effects import Ask, Outcome
+from longshore.framework.reads import NOTHING, Reads
 
 Errand = Generator[Ask, Outcome, None]
 
@@ -20,6 +21,8 @@ class Controller(Protocol):
 
     # The kinds of objects that the controller needs, apart from those that the scheduler watches anyway.
     watches: Collection[type[ApiObject]] = ()
+    # The annotations and conditions of pods that the controller reads.
+    reads: Reads = NOTHING
     # Whether the controller still lacks what decisions depend on. As long as it does, no pod is scheduled.
     unready: bool = False
 

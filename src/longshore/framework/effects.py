@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from longshore.api import Pod, PodCondition
+from longshore.api.kept import kept_conditions
 from longshore.api.meta import ApiObject
 from longshore.api.plan_request import PlanRequest
 
@@ -54,7 +55,7 @@ class SetCondition(msgspec.Struct, frozen=True, gc=False):
         meta = pod.metadata
         known = any(
             other.type == condition.type and other.status == condition.status
-            for other in pod.status.conditions
+            for other in kept_conditions(pod.status.conditions)
         )
         return cls(meta.namespace, meta.name, meta.uid, condition, nominated_node, not known)
 

@@ -23,6 +23,7 @@ from longshore.cluster import Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Ints
 from longshore.framework.cluster_events import WakeOn
 from longshore.framework.points import Rejection, Scope
+from longshore.framework.reads import NOTHING, Reads
 from longshore.framework.status import Status
 
 FilterFunction = (
@@ -60,6 +61,7 @@ def filter_plugin(
     vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
     wakes_on: Sequence[WakeOn] | None = None,
+    reads: Reads = NOTHING,
 ) -> Decorator: ...
 
 
@@ -71,6 +73,7 @@ def filter_plugin(
     vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
     wakes_on: Sequence[WakeOn] | None = None,
+    reads: Reads = NOTHING,
 ) -> FunctionPlugin | Decorator:
     """Make the function a plugin that filters.
 
@@ -80,7 +83,7 @@ def filter_plugin(
 
     def decorate(function: Callable[..., Any]) -> FunctionPlugin:
         attributes: dict[str, Any] = {"filter" if vectorized else "filter_node": _method(function)}
-        attributes |= _promise(scope, vectorized=vectorized)
+        attributes |= _promise(scope, vectorized=vectorized) | {"reads": reads}
         if wakes_on is not None:
             attributes["wakes_on"] = tuple(wakes_on)
         return FunctionPlugin(function, name, **attributes)
@@ -100,6 +103,7 @@ def score_plugin(
     normalize: Callable[[Ints], Ints] | None = None,
     vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
+    reads: Reads = NOTHING,
 ) -> Decorator: ...
 
 
@@ -112,6 +116,7 @@ def score_plugin(
     normalize: Callable[[Ints], Ints] | None = None,
     vectorized: bool = False,
     scope: Scope = Scope.CLUSTER,
+    reads: Reads = NOTHING,
 ) -> FunctionPlugin | Decorator:
     """Make the function a plugin that scores.
 
@@ -123,7 +128,7 @@ def score_plugin(
 
     def decorate(function: Callable[..., Any]) -> FunctionPlugin:
         attributes: dict[str, Any] = {"score" if vectorized else "score_node": _method(function)}
-        attributes |= _promise(scope, vectorized=vectorized)
+        attributes |= _promise(scope, vectorized=vectorized) | {"reads": reads}
         if normalize is not None:
             attributes["normalize"] = lambda _state, _pod, scores, _nodes: normalize(scores)
         return FunctionPlugin(function, name, weight=weight, **attributes)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from longshore.framework.cluster_events import WakeOn
 from longshore.framework.extension_points import FILTER, POINTS, PRE_FILTER, SCORE, P_co, Point
 from longshore.framework.points import Plugin, PreFilterExtensions, Scope
+from longshore.framework.reads import NOTHING, Reads
 
 TieBreak = Literal["random", "first", "heap"]
 
@@ -41,6 +42,8 @@ class Profile:
     extensions: tuple[PreFilterExtensions, ...] = ()
     # The events that each plugin wakes on, or None for all events.
     wakes: Mapping[str, Sequence[WakeOn] | None] = field(default_factory=dict)
+    # What any of the plugins reads of pods.
+    reads: Reads = NOTHING
     # 0 means all nodes.
     percentage_of_nodes_to_score: int = 0
     tie_break: TieBreak = "random"
@@ -67,6 +70,7 @@ class Profile:
             scores=tuple(_slot(SCORE, plugin, weight) for plugin, weight in pairs[SCORE.name]),
             extensions=tuple(p for p in plugins[PRE_FILTER.name] if isinstance(p, PreFilterExtensions)),
             wakes={name: getattr(plugin, "wakes_on", None) for name, plugin in everything.items()},
+            reads=Reads.of(getattr(plugin, "reads", NOTHING) for plugin in everything.values()),
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             tie_break=tie_break,
             seed=seed,

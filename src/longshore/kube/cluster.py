@@ -11,6 +11,7 @@ import structlog
 from longshore.api import Change, Pod
 from longshore.api.meta import ApiObject
 from longshore.framework.effects import CallPlanner, Effect, Operation, Outcome, RecordEvent, Run, Tell
+from longshore.framework.reads import NOTHING, Reads
 from longshore.framework.seam import Cancel, ignore
 from longshore.kube.client import Client
 from longshore.kube.custom_resources import CustomMirror
@@ -18,7 +19,7 @@ from longshore.kube.kinds import KINDS
 from longshore.kube.operations import Operations
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import ANNOTATED_PODS
+from longshore.kube.resources import Resource, pods_with
 
 log = structlog.get_logger()
 
@@ -43,8 +44,8 @@ class Mirror:
 class KubeCluster:
     """`Cluster` on an API server. Without `operations` it can only be watched: effects are ignored.
 
-    `unable`: reports that we lack the right to make; they are dropped. `on_room` is called when `has_room`
-    becomes true again.
+    `reads`: the annotations and conditions of pods to keep. `unable`: reports that we lack the right to make;
+    they are dropped. `on_room` is called when `has_room` becomes true again.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class KubeCluster:
         operations: Operations | None = None,
         recorder: EventRecorder | None = None,
         *,
+        reads: Reads = NOTHING,
         unable: Collection[type[Effect]] = (),
         most_requests: int = MOST_REQUESTS,
     ) -> None:
         self.on_room: Callable[[], None] = ignore
         self._client = client
+        self._reads = reads
         self._operations = operations
         self._recorder = recorder
         self._unable = tuple(unable)
@@ -172,13 +175,17 @@ class KubeCluster:
         on_synced: Callable[[], None],
     ) -> Reflector[Any] | CustomMirror:
         known = KINDS[kind]
-        resource = known.resource
-        if kind is Pod and self._operations is not None and self._operations.webhooks:
-            resource = ANNOTATED_PODS
         reflector = Reflector(
-            self._client, resource, on_change, on_synced=on_synced, field_selector=known.field_selector
+            self._client,
+            self._resource(kind),
+            on_change,
+            on_synced=on_synced,
+            field_selector=known.field_selector,
         )
         return CustomMirror(self._client, reflector) if known.optional else reflector
+
+    def _resource(self, kind: type[ApiObject]) -> Resource[Any]:
+        return pods_with(self._reads) if kind is Pod else KINDS[kind].resource
 
     def _watch_ended(self, task: asyncio.Task[None]) -> None:
         del self._mirrors[task]

@@ -74,7 +74,6 @@ class Operations:
         may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.bound = 0
-        self.webhooks = webhooks or WebhookCalls(())
         self.may_write = may_write
         self._writer = writer
         self._planners = planners or PlannerCalls()
@@ -87,7 +86,7 @@ class Operations:
             DeleteObject: self._delete,
             GetObject: self._get,
             Run: self._run,
-            CallWebhook: self.webhooks.call,
+            CallWebhook: (webhooks or WebhookCalls(())).call,
             CallPlanner: self._call_planner,
             SetCondition: self._set_condition,
             Nominate: self._nominate,

@@ -9,7 +9,6 @@ from longshore.api import Change
 from longshore.api.meta import ApiObject, kind_of
 from longshore.errors import UserError
 from longshore.framework.seam import Cancel, ignore
-from longshore.kube.client import Client
 from longshore.kube.cluster import KubeCluster
 from longshore.kube.codec import Undecodable
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -40,7 +39,7 @@ class PolledCluster(KubeCluster):
         """List all watched kinds, and report the differences. Raises UserError."""
         kinds = {kind for watch in self._watches for kind in watch.kinds}
         try:
-            listings = await asyncio.gather(*(_list(self._client, kind) for kind in kinds))
+            listings = await asyncio.gather(*(self._list(kind) for kind in kinds))
         except (ApiError, ConnectionFailed, Undecodable) as error:
             raise UserError(f"cannot list the cluster's objects: {error}") from error
         self.compare(item for items in listings for item in items)
@@ -50,6 +49,11 @@ class PolledCluster(KubeCluster):
         found = {(kind_of(item), item.key): item for item in objects}
         for watch in self._watches:
             watch.compare({key: item for key, item in found.items() if key[0] in watch.kinds})
+
+    async def _list(self, kind: type[ApiObject]) -> Iterable[ApiObject]:
+        selector = KINDS[kind].field_selector
+        selectors = {"fieldSelector": selector} if selector else None
+        return (await list_all(self._client, self._resource(kind), selectors=selectors)).items.values()
 
     def _unwatch(self, watch: "_Watch") -> None:
         self._watches = tuple(other for other in self._watches if other is not watch)
@@ -83,9 +87,3 @@ class _Watch:
         self._seen = found
         if first:
             self._on_synced()
-
-
-async def _list(client: Client, kind: type[ApiObject]) -> Iterable[ApiObject]:
-    known = KINDS[kind]
-    selectors = {"fieldSelector": known.field_selector} if known.field_selector else None
-    return (await list_all(client, known.resource, selectors=selectors)).items.values()

@@ -40,8 +40,10 @@ from longshore.api import (
     TopologySpreadConstraint,
     Volume,
 )
+from longshore.api.kept import KeptConditions, Names
 from longshore.api.meta import ApiObject
 from longshore.api.timestamps import format_timestamp
+from longshore.framework.reads import NOTHING, Kept, kept_of
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.codec import INITIAL_EVENTS_END, Bookmark, Broken, Page, Undecodable
 from longshore.kube.errors import MAGIC, Status, protobuf_status
@@ -57,10 +59,6 @@ _MAX_FRAME = 64 * 2**20
 # them in common were made by one owner and come one after the other.
 _NEARBY = 1_024
 
-# A condition begins with its type: field 1 and the length of the text.
-_POD_SCHEDULED = b"\n\x0cPodScheduled"
-_POD_RESIZE_PENDING = b"\n\x10PodResizePending"
-_DISRUPTION_TARGET = b"\n\x10DisruptionTarget"
 # A volume has one source, which begins with the tag of its field. Sources that are not in the schema, such as
 # the projected token that each pod has under a name of its own, are dropped with their volumes.
 _VOLUME_SOURCES = tuple(
@@ -192,13 +190,23 @@ def _resized_key(status: Any) -> tuple[Any, ...]:
     )
 
 
+def _condition_tags(names: Names) -> tuple[bytes, ...]:
+    """Return how conditions that are kept begin: with their type, which is field 1, and its length."""
+    if names.exact is None:
+        return (b"",)
+    return tuple(b"\n" + bytes([len(name)]) + name.encode() for name in names.exact)
+
+
+_tags = Shared(_condition_tags)
+
+
 def _pod_status(key: tuple[Any, ...]) -> PodStatus:
-    phase, nominated, started, conditions, resized, claims = key
+    phase, nominated, started, names, conditions, resized, claims = key
     containers, init_containers, resources, allocated = resized
     return PodStatus(
         _strings[phase],
         _strings[nominated],
-        tuple(map(_decode_condition, conditions)),
+        KeptConditions(names, (each for each in map(_decode_condition, conditions) if each.type in names)),
         _times[started] if started else None,
         tuple(_container_status_of[key] for key in containers),
         tuple(_container_status_of[key] for key in init_containers),
@@ -209,10 +217,11 @@ def _pod_status(key: tuple[Any, ...]) -> PodStatus:
 
 
 _pod_statuses = Shared(_pod_status, limit=_NEARBY)
+_BY_DEFAULT = kept_of(NOTHING)
 _NEVER_RESIZED: tuple[Any, ...] = ((), (), None, ())
 
 
-def decode_pod(raw: bytes, *, annotated: bool = False) -> Pod:
+def decode_pod(raw: bytes, kept: Kept = _BY_DEFAULT) -> Pod:
     message = pb.Pod.FromString(raw)
     spec, status = message.spec, message.status
     init_containers = spec.init_containers
@@ -227,24 +236,28 @@ def decode_pod(raw: bytes, *, annotated: bool = False) -> Pod:
     # A pod of the first generation has what its spec asks for: a resize would have made it the second.
     # Servers before 1.34 do not count generations.
     never_resized = message.metadata.generation == 1
-    # Of the conditions only these are read. That a bound pod is scheduled is known from its node name; what
-    # it is disrupted for matters when it is on its way out.
-    leaving = bool(message.metadata.deletion_timestamp)
-    kinds: bytes | tuple[bytes, ...] = _POD_SCHEDULED
-    if node_name:
-        kinds = (_POD_RESIZE_PENDING, _DISRUPTION_TARGET) if leaving else _POD_RESIZE_PENDING
-    conditions = () if node_name and never_resized and not leaving else status.conditions[:]
+    # Whether a resize is pending is all that is kept of the conditions of most pods on nodes.
+    ending = bool(message.metadata.deletion_timestamp)
+    names = kept.condition_names(assigned=bool(node_name), ending=ending)
+    nothing = node_name and never_resized and not ending and not kept.declares_conditions
+    conditions = () if nothing else status.conditions[:]
+    tags = _tags[names]
     status_key = (
         status.phase,
         status.nominated_node_name,
         status.start_time,
-        tuple([each for each in conditions if each.startswith(kinds)]),
+        names,
+        tuple([each for each in conditions if each.startswith(tags)]),
         _NEVER_RESIZED if never_resized else _resized_key(status),
         tuple(status.resource_claim_statuses[:]) if claims else (),
     )
     return Pod(
-        # Annotations of pods are left out unless asked for: no plugin reads them, and they are long.
-        _metadata(message.metadata, _annotations(message.metadata.annotations) if annotated else _EMPTY),
+        _metadata(
+            message.metadata,
+            kept.annotations(_annotations(message.metadata.annotations))
+            if kept.annotation_names
+            else kept.no_annotations,
+        ),
         PodSpec(
             _strings[node_name],
             _strings[spec.scheduler_name],

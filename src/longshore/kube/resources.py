@@ -12,6 +12,7 @@ from longshore.api import (
     Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
+    Pod,
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
@@ -26,6 +27,7 @@ from longshore.api.config_map import ConfigMap
 from longshore.api.meta import ApiObject
 from longshore.api.pod_run import PodRun
 from longshore.api.pod_set import GROUP, VERSION
+from longshore.framework.reads import EVERYTHING, NOTHING, Reads, kept_of
 from longshore.kube.codec import Codec, JsonCodec
 from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
 
@@ -62,7 +64,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 PODS = Resource(plural="pods", codec=ProtobufCodec(decode_pod))
-ANNOTATED_PODS = Resource(plural="pods", codec=ProtobufCodec(partial(decode_pod, annotated=True)))
+WHOLE_PODS = Resource(plural="pods", codec=ProtobufCodec(partial(decode_pod, kept=kept_of(EVERYTHING))))
 POD_RUNS = Resource(plural="pods", codec=JsonCodec(PodRun), alias="pod-runs")
 NODES = Resource(plural="nodes", codec=ProtobufCodec(decode_node), namespaced=False)
 
@@ -98,3 +100,10 @@ SCHEDULE_TRIGGERS = Resource(
     group=GROUP, version=VERSION, plural="scheduletriggers", codec=JsonCodec(ScheduleTrigger)
 )
 SCHEDULE_PLANS = Resource(group=GROUP, version=VERSION, plural="scheduleplans", codec=JsonCodec(SchedulePlan))
+
+
+def pods_with(reads: Reads) -> Resource[Pod]:
+    """Return pods with the annotations and conditions that plugins read."""
+    if reads == NOTHING:
+        return PODS
+    return Resource(plural="pods", codec=ProtobufCodec(partial(decode_pod, kept=kept_of(reads))))

@@ -40,7 +40,8 @@ class PlannerHost:
         self._stopping = False
         # The pods that belong to a set, by key.
         self._members: dict[str, Pod] = {}
-        self._follower = Follower(engine, KubeCluster(client), decides=False, on_event=self._taken_in)
+        cluster = KubeCluster(client, reads=engine.reads)
+        self._follower = Follower(engine, cluster, decides=False, on_event=self._taken_in)
 
     def _taken_in(self, event: Event, _now: float) -> None:
         if not isinstance(event, Change) or not isinstance(pod := event.object, Pod):

@@ -75,7 +75,7 @@ async def schedule(
         )
         follower = Follower(
             engine,
-            KubeCluster(client, operations, recorder),
+            KubeCluster(client, operations, recorder, reads=engine.reads),
             kinds=kinds,
             measurements=measurements,
             provider=None if measurements is None else make_provider(measurements, client),

@@ -161,6 +161,7 @@ class _Parts:
                 controller=engine.scheduler_name,
                 others_busy=lambda: writer.under_way > 0,
             ),
+            reads=engine.reads,
             unable=self.rights.unable,
         )
         kinds: list[type[ApiObject]] = [Pod, Node, *self.rights.readable]

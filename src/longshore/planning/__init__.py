@@ -1,12 +1,12 @@
-"""Planning a set of pods as a whole: where each of them goes, in which order, and what that costs.
+"""Plans a set of pods as a whole: the node of each pod, their order, and what the plan costs.
 
     problem = Problem(engine.chooser("longshore"), [PodInfo.of(pod) for pod in pods])
     plan = greedy.plan(problem, clock=time.monotonic)
     for assignment in plan.assignments:
         print(assignment.pod, assignment.node)
 
-A plan is a value, made and checked through the filters and scores that decide about any pod. Whoever acts
-upon it follows its order, and checks each entry again.
+A plan is a value. It is made and checked with the same filters and scores that place single pods. Code that
+carries out a plan follows its order, and checks each entry again.
 """
 
 from longshore.planning.plan import Assignment, LeftOut, Plan

@@ -1,7 +1,8 @@
-"""What a plan costs, and how little any plan must cost: one class for each objective.
+"""The cost of a plan and a lower bound for it, with one class for each objective.
 
-Bounds are cheap ones. They look at amounts alone: whatever keeps pods from nodes besides can only make plans
-dearer. They are about the cluster as it was before the plan, and about plans that place every pod of the set.
+The bounds are quick to compute. They consider only amounts: other constraints can only make plans more
+expensive. They are computed for the cluster before the plan, and hold for plans that place every pod of the
+set.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,32 +14,38 @@ from longshore.cluster import CPU, MEMORY, PODS, ClusterState, PodInfo
 from longshore.cluster.arrays import Bools, Floats, Ints
 from longshore.planning.problem import Objective
 
-# Columns by their names in requests. More of them would make the bound of Pack better, and seldom so.
+# Columns by their names in requests. More resources would rarely improve the bound of Pack.
 _NAMES = {"cpu": CPU, "memory": MEMORY}
-# Taken off where fractions are computed with: no bound may pass the cost by a rounding error.
+# Subtracted from fractions, so that no bound exceeds the cost by a rounding error.
 _ROUNDING = 1e-9
-# Controllers that put a pod on every node: these pods do not tell whether a node is in use.
+# Controllers that put a pod on every node. Their pods do not mean that a node is in use.
 _EVERYWHERE = ("DaemonSet", "Node")
 
 
 class Cost(Protocol):
-    """Made of the cluster as it is without any pod of the set; `present` is what it costs like that."""
+    """The cost for one objective.
+
+    Create it before any pod of the set is placed; `present` is the cost then.
+    """
 
     present: float
 
     def now(self, rows: Iterable[int]) -> float:
-        """With the pods of the set placed in these rows, on the cluster as it is now."""
+        """Return the cost of the cluster as it is now, with the pods of the set placed in these rows."""
         ...
 
     def bound(self, pods: Sequence[PodInfo]) -> float:
-        """No plan that places all of these pods costs less. To be asked before they are placed."""
+        """Return a lower bound for the cost of plans that place all of these pods.
+
+        Call it before placing any.
+        """
         ...
 
 
 class HighestShare:
-    """The largest share of cpu or memory, from 0 to 1, that is asked for on any node.
+    """The largest share of cpu or memory, from 0 to 1, that is requested on any node.
 
-    Nodes that are cordoned count only if the plan uses them.
+    Cordoned nodes count only if the plan uses them.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -64,7 +71,7 @@ class HighestShare:
 
 
 class NodesInUse:
-    """How many nodes carry a pod, not counting those of DaemonSets and of the nodes themselves."""
+    """The number of nodes with pods, not counting pods of DaemonSets and static pods."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -83,7 +90,7 @@ class NodesInUse:
             free = np.maximum(self._cluster.allocatable[column] - self._cluster.requested[column], 0.0)
             lacking = demand - float(free[self._in_use].sum())
             if lacking > 0:
-                # The roomiest first: fewer will not hold it.
+                # Starting with the nodes that have the most room: no fewer nodes are enough.
                 room = np.sort(free[self._cluster.known & ~self._in_use])[::-1].cumsum()
                 opened = max(opened, min(int(np.searchsorted(room, lacking)) + 1, len(room)))
         return self.present + opened
@@ -93,18 +100,18 @@ COSTS: Mapping[Objective, Callable[[ClusterState], Cost]] = {"Balance": HighestS
 
 
 def used_shares(cluster: ClusterState) -> Floats:
-    """Of each row, the larger share of cpu and memory that its pods ask for, at most 1."""
+    """Return the share of cpu or memory, whichever is larger, that the pods of each row request, up to 1."""
     return np.maximum(*(_shares(cluster.requested[c], cluster.allocatable[c]) for c in _NAMES.values()))
 
 
 def used_share(cluster: ClusterState, row: int) -> float:
-    """The same of a single row."""
+    """Return the `used_shares` of a single row."""
     offered, used, _ = cluster.amounts(row)
     return max(min(used[c] / offered[c], 1.0) if offered[c] else float(used[c] > 0) for c in _NAMES.values())
 
 
 def nodes_in_use(cluster: ClusterState) -> Bools:
-    """The rows of nodes that carry a pod which might as well be elsewhere."""
+    """Return true for the nodes that have a pod which could also run elsewhere."""
     in_use: Bools = cluster.known & (cluster.requested[PODS] > 0)
     for row in np.flatnonzero(in_use).tolist():
         in_use[row] = any(not _is_everywhere(info) for info in cluster.pods_on(row))
@@ -121,20 +128,20 @@ def _shares(used: Ints, offered: Ints) -> Floats:
 
 
 def _water_level(offered: Ints, used: Ints, demand: int) -> float:
-    """The share up to which nodes have to be filled until all of the demand is in; 1 if it does not fit."""
+    """Return the share to which nodes must be filled to hold all of the demand; 1 if there are no nodes."""
     offered, used = offered[offered > 0], used[offered > 0]
     if not demand or not len(offered):
         return float(demand > 0)
-    # Nodes join from the emptiest on, as the level rises.
+    # As the level rises, it reaches more nodes, beginning with the emptiest.
     order = np.argsort(used / offered)
     offered, used = offered[order], used[order]
     levels = (used.cumsum(dtype=np.float64) + demand) / offered.cumsum(dtype=np.float64)
-    # More nodes lower it, down to those that are fuller and hold none of the demand.
+    # Each further node lowers the level, until only nodes are left that are fuller than that.
     return float(levels.min())
 
 
 def _least_with(offered: Ints, used: Ints, amount: int) -> float:
-    """The pod that asks for most has to be somewhere."""
+    """Return the lowest share that any node has after it takes a pod with this request."""
     if not amount:
         return 0.0
     shares = _shares(used + amount, offered)

@@ -1,8 +1,8 @@
-"""Plans a set by placing its pods one after the other, each on the cluster as the last one left it.
+"""Plans a set by placing its pods one after the other, each on the cluster with the previous ones placed.
 
-If pods are left over, the set is tried again in other orders as long as there is time: those without a node
-first, and packed tightly instead of by scores. The best plan is the one that places more pods of the highest
-priority, then of the next, and then the cheapest.
+If some pods found no node, the set is tried again as long as there is time: with those pods first, and packed
+tightly instead of placed by scores. The best plan is the one that places the most pods of the highest
+priority, then of the next priority, and so on, and then the cheapest.
 """
 
 from collections import Counter
@@ -12,19 +12,19 @@ from typing import NamedTuple
 import msgspec
 
 from longshore.cluster import ClusterState
-from longshore.planning.appraisal import Appraisal
+from longshore.planning.evaluation import Evaluation
+from longshore.planning.node_pickers import ByScore, Fullest, NodePicker
 from longshore.planning.ordering import Group, ordered, with_first
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Member, Problem, members_of
 from longshore.planning.rehearsal import Rehearsal, in_turn
-from longshore.planning.ways import ByScore, Fullest, Way
 
 
 def plan(problem: Problem, *, clock: Callable[[], float], budget: float = 0.3) -> Plan:
-    """The best plan found within the budget, in seconds by the clock; the first round is always finished.
+    """Return the best plan found within the budget, in seconds. The first round is always completed.
 
-    Pods that are kept come first, whatever their priority. Nothing of all this is left in the cluster
-    afterwards, nor if it fails. Raises ValueError for a pod that is bound or assumed already.
+    Pods that are kept on their nodes come first, whatever their priority. Afterwards the cluster is as it was
+    before, even if planning fails. Raises ValueError for a pod that is already bound or assumed.
     """
     search = Search(problem, clock=clock, budget=budget)
     while not search.over:
@@ -33,7 +33,7 @@ def plan(problem: Problem, *, clock: Callable[[], float], budget: float = 0.3) -
 
 
 class _Draft(msgspec.Struct, frozen=True):
-    """What a round came to. `placed`: how many pods have a node, from the highest priority down."""
+    """The result of a round. `placed`: how many pods have a node, from the highest priority down."""
 
     placed: tuple[int, ...]
     cost: float
@@ -51,16 +51,16 @@ class _OutOfTime(Exception):
 
 
 class Search:
-    """Rounds of placing the whole set, each in another order or another way.
+    """Rounds that each place the whole set, in another order or by another rule.
 
-    A round leaves the cluster as it was. Others may change it between two rounds, as long as the pods of the
-    problem stay without a node; what is found then is as good as any plan that is carried out a moment later.
+    A round leaves the cluster as it was. Between two rounds the cluster may change, as long as the pods of
+    the problem get no nodes. The plan is then like any plan that is carried out a little later.
     """
 
     def __init__(self, problem: Problem, *, clock: Callable[[], float], budget: float) -> None:
-        # Another round cannot help, or there is no time for it.
+        # Whether another round cannot help, or there is no time for it.
         self.over = False
-        # What the rounds took, without the time between them.
+        # The time spent in rounds, without the time between them.
         self.seconds = 0.0
         self._problem = problem
         self._clock = clock
@@ -71,7 +71,10 @@ class Search:
         self._best: _Draft | None = None
 
     def round(self) -> None:
-        """The first one is finished, however long it takes; another is given up when the time is over."""
+        """Run one round.
+
+        The first one is always completed; a later one is abandoned when the time is over.
+        """
         began, spent = self._clock(), self.seconds
 
         def late() -> bool:
@@ -86,14 +89,14 @@ class Search:
 
     @property
     def plan(self) -> Plan:
-        """The best of the rounds so far."""
+        """The best plan of the rounds so far."""
         best, scene = self._best, self._scene
         if best is None or scene is None:
-            raise ValueError("there has been no round yet")
-        return scene.appraisal.plan(best.assignments, best.left_out, best.cost, seconds=self.seconds)
+            raise ValueError("there is no plan before the first round")
+        return scene.evaluation.plan(best.assignments, best.left_out, best.cost, seconds=self.seconds)
 
     def _round(self, late: Callable[[], bool]) -> list[Member]:
-        """Place the pods and take them away again; those that were left over."""
+        """Place the pods, judge the result, and take them away again. Return the pods that found no node."""
         if self._scene is None or self._scene.is_outdated:
             self._scene = _Scene(self._problem)
         scene = self._scene
@@ -101,21 +104,21 @@ class Search:
             rest = _keep(self._problem, rehearsal, scene.members)
             packs = self._problem.objective == "Pack"
             this = self._next or _Try(ordered(rehearsal, rest), packs)
-            way = scene.way(rest, tightly=this.tightly)
-            way.begin()
+            picker = scene.picker(rest, tightly=this.tightly)
+            picker.begin()
 
             def place(member: Member) -> bool:
                 if late():
                     raise _OutOfTime
-                row = rehearsal.place(member, way.pick)
+                row = rehearsal.place(member, picker.pick)
                 if row is None:
                     return False
-                way.placed(member.info, row)
+                picker.placed(member.info, row)
                 return True
 
             left = in_turn(_in_order(rest, this.groups), place)
             self._judge(scene, rehearsal, left)
-        scene.is_left()
+        scene.catch_up()
         if self._tries is None:
             self._tries = _tries(scene.cluster, this)
             next(self._tries)
@@ -131,10 +134,10 @@ class Search:
         return True
 
     def _judge(self, scene: "_Scene", rehearsal: Rehearsal, left: Sequence[Member]) -> None:
-        """Keep what is placed as a draft, if it is better than the best one."""
+        """Keep the placed pods as a draft if it is better than the best one so far."""
         numbers = Counter(map(_priority, rehearsal.members))
         placed = tuple(numbers[priority] for priority in scene.priorities)
-        cost = scene.appraisal.cost(rehearsal.rows)
+        cost = scene.evaluation.cost(rehearsal.rows)
         best = self._best
         if best is None or (placed, -cost) > (best.placed, -best.cost):
             left_out = tuple(rehearsal.left_out(member) for member in left)
@@ -142,34 +145,37 @@ class Search:
 
 
 class _Scene:
-    """What rounds need to know of the cluster; made anew when somebody else has changed it."""
+    """What the rounds need to know about the cluster.
+
+    It is rebuilt when the cluster has changed between rounds.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._chooser = problem.chooser
         self.cluster = problem.chooser.cluster
         self.members = members_of(problem)
         self.priorities = sorted(set(map(_priority, self.members)), reverse=True)
-        self.appraisal = Appraisal(problem)
-        self._ways: dict[bool, Way] = {}
+        self.evaluation = Evaluation(problem)
+        self._pickers: dict[bool, NodePicker] = {}
         self._position = self.cluster.journal.position
 
     @property
     def is_outdated(self) -> bool:
         return self.cluster.journal.position != self._position
 
-    def is_left(self) -> None:
-        """A round is over: what changes from now on is not its doing."""
+    def catch_up(self) -> None:
+        """Note the end of a round, so that its own changes do not count as changes to the cluster."""
         self._position = self.cluster.journal.position
 
-    def way(self, rest: Sequence[Member], *, tightly: bool) -> Way:
-        """To be asked when the pods that are kept are placed."""
-        if tightly not in self._ways:
-            self._ways[tightly] = Fullest(self._chooser) if tightly else ByScore(self._chooser, rest)
-        return self._ways[tightly]
+    def picker(self, rest: Sequence[Member], *, tightly: bool) -> NodePicker:
+        """Return the rule by which nodes are picked. Call it after the kept pods were placed."""
+        if tightly not in self._pickers:
+            self._pickers[tightly] = Fullest(self._chooser) if tightly else ByScore(self._chooser, rest)
+        return self._pickers[tightly]
 
 
 def _tries(cluster: ClusterState, first: _Try) -> Generator[_Try, list[Member], None]:
-    """What to try next, given who was left over by the last."""
+    """Yield what to try next; receive the pods that found no node in the last try."""
     groups, packs = first
     tried: set[tuple[int, ...]] = set()
     left = yield first
@@ -184,7 +190,7 @@ def _tries(cluster: ClusterState, first: _Try) -> Generator[_Try, list[Member], 
 
 
 def _keep(problem: Problem, rehearsal: Rehearsal, members: Sequence[Member]) -> list[Member]:
-    """Place the pods that can stay where an earlier plan had them; the others."""
+    """Place the pods that can stay on the nodes of an earlier plan. Return the other pods."""
     by_uid = {member.uid: member for member in members}
     earlier = [(by_uid[uid], node) for uid, node in problem.kept.items() if uid in by_uid]
     in_turn(earlier, lambda entry: rehearsal.place_on(*entry))
@@ -194,7 +200,7 @@ def _keep(problem: Problem, rehearsal: Rehearsal, members: Sequence[Member]) -> 
 
 
 def _in_order(members: Sequence[Member], groups: Sequence[Group]) -> list[Member]:
-    """As the groups have it; last come those that could be kept when the groups were made."""
+    """Return the members in the order of the groups; last, those that were kept when the groups were made."""
     uids = (member.uid for group in groups for member in group.members)
     places = {uid: place for place, uid in enumerate(uids)}
     return sorted(members, key=lambda member: places.get(member.uid, len(places)))

@@ -1,8 +1,9 @@
-"""In which order the pods of a set are tried: the more important first, among equals the hardest to place.
+"""The order in which the pods of a set are tried: by priority, then those that are hardest to place.
 
-How hard is told by how many such pods there would be room for if they were alone: few for pods that few nodes
-will do for, and few for large ones. Pods that are alike stay together, which is quick, and moving one of them
-without the others would change nothing. Pods that require the company of others in the set come after those.
+How hard a pod is to place is estimated by how many such pods would fit if they were alone: few if they fit on
+few nodes, and few if they are large. Pods that are alike stay together: this is fast, and moving one of them
+without the others would change nothing. A pod with a required affinity to other pods of the set comes after
+those.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,18 +17,18 @@ from longshore.cluster.arrays import Ints
 from longshore.planning.problem import Member
 from longshore.planning.rehearsal import Rehearsal
 
-# With more kinds of pods than this nobody looks at the nodes of each, nor at who wants whose company.
+# With more kinds of pods than this, neither the room for each kind nor affinity between them is considered.
 _MOST_KINDS = 256
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Members that are alike, by name."""
+    """Members that are alike, sorted by name."""
 
     number: int
     members: tuple[Member, ...]
-    # Pods like these that there would be room for; 0 also if nobody looked.
+    # How many pods like these would fit. Also 0 if this was not computed.
     room: int
-    # Of what the largest node offers, the largest share that one of them asks for.
+    # The largest request of one of them, as a share of what the largest node offers.
     share: float
 
     @property
@@ -36,27 +37,27 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def ordered(rehearsal: Rehearsal, members: Sequence[Member]) -> list[Group]:
-    """The order of the first round, on the cluster as it is."""
+    """Return the order of the first round, for the cluster as it is."""
     by_number: dict[int, list[Member]] = {}
     for member in members:
         by_number.setdefault(member.group, []).append(member)
     cluster = rehearsal.cluster
     largest: Ints = cluster.allocatable.max(axis=1, initial=0)
-    looks = len(by_number) <= _MOST_KINDS
+    few_kinds = len(by_number) <= _MOST_KINDS
     groups = []
     for number, alike in by_number.items():
         first = alike[0]
-        room = _room(rehearsal, first) if looks else 0
+        room = _room(rehearsal, first) if few_kinds else 0
         share = _share(cluster, largest, first.info)
         groups.append(Group(number, tuple(sorted(alike, key=attrgetter("name"))), room, share))
     groups.sort(key=lambda group: (-group.priority, group.room, -group.share, group.members[0].name))
-    return _after_company(cluster, groups) if looks else groups
+    return _after_required(cluster, groups) if few_kinds else groups
 
 
 def with_first(cluster: ClusterState, groups: Sequence[Group], numbers: Collection[int]) -> list[Group]:
-    """The same order, but for the groups of these numbers: they come first among those of their priority."""
+    """Return the groups in the same order, but with these numbers first among those of their priority."""
     moved = sorted(groups, key=lambda group: (-group.priority, group.number not in numbers))
-    return _after_company(cluster, moved) if len(moved) <= _MOST_KINDS else moved
+    return _after_required(cluster, moved) if len(moved) <= _MOST_KINDS else moved
 
 
 def _room(rehearsal: Rehearsal, member: Member) -> int:
@@ -79,16 +80,16 @@ def _share(cluster: ClusterState, largest: Ints, info: PodInfo) -> float:
     return max(amount / max(int(largest[c]), 1) if c is not None else 1.0 for c, amount in columns)
 
 
-def _after_company(cluster: ClusterState, groups: Sequence[Group]) -> list[Group]:
-    """Each group after those of its priority that it has to be near to."""
-    wanted = {group.number: _company(cluster, group, groups) for group in groups}
+def _after_required(cluster: ClusterState, groups: Sequence[Group]) -> list[Group]:
+    """Return the groups so that each comes after the groups of its priority that it must be near to."""
+    required = {group.number: _required(cluster, group, groups) for group in groups}
     found: dict[int, Group] = {}
     begun: set[int] = set()
 
     def add(group: Group) -> None:
         if group.number not in begun:
             begun.add(group.number)
-            for other in wanted[group.number]:
+            for other in required[group.number]:
                 add(other)
             found[group.number] = group
 
@@ -97,11 +98,11 @@ def _after_company(cluster: ClusterState, groups: Sequence[Group]) -> list[Group
     return list(found.values())
 
 
-def _company(cluster: ClusterState, group: Group, groups: Sequence[Group]) -> list[Group]:
+def _required(cluster: ClusterState, group: Group, groups: Sequence[Group]) -> list[Group]:
     terms = Terms.of_placed(group.members[0].info.pod).affinity
     return [
         other
         for other in (groups if terms else ())
         if other.priority == group.priority
-        and any(cluster.census.selects(term.selector, other.members[0].info.pod) for term in terms)
+        and any(cluster.pod_counts.selects(term.selector, other.members[0].info.pod) for term in terms)
     ]

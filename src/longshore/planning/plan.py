@@ -1,8 +1,7 @@
-"""A plan as a value: which pod of a set goes to which node, in which order, and what that costs.
+"""A plan as a value: the node of each pod of a set, their order, and what the plan costs.
 
-Spreading and affinity are checked pod after pod, so the order is part of a plan: who follows it places the
-pods one after the other. The cost and its lower bound are those of the objective that the plan was made for;
-lower is better.
+Spreading and affinity are checked pod by pod, so the order is part of a plan, and its pods must be placed in
+this order. The cost and its lower bound belong to the objective that the plan was made for; lower is better.
 """
 
 from collections.abc import Mapping
@@ -10,18 +9,21 @@ from functools import cached_property
 
 import msgspec
 
-# What keeps the gap defined where the cost is nothing.
+# Keeps the gap defined if the cost is 0.
 _TINY = 1e-9
-# Names told of the pods that hold a whole set back.
+# The most names listed of the pods that hold back a whole set.
 _NAMED = 3
 
-# The planner of this package, by name.
+# The name of the planner in this package.
 BUILT_IN = "built-in"
 GOES_AS_A_WHOLE = "the set goes only as a whole"
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """One pod on one node. The pod goes by `namespace/name`; the UID tells it from its successor."""
+    """One pod on one node.
+
+    `pod` is `namespace/name`; the UID distinguishes it from a later pod of that name.
+    """
 
     pod: str
     uid: str
@@ -29,7 +31,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """A pod that the plan has no node for, and why."""
+    """A pod for which the plan has no node, and why."""
 
     pod: str
     uid: str
@@ -37,10 +39,10 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, dict=True):
-    """Where the pods of a set go, in order, and those that go nowhere.
+    """The nodes of the pods of a set, in order, and the pods without a node.
 
-    `objective` is the cost, and no plan that places all pods costs less than `bound`; None if nobody knows,
-    as of a plan that leaves out some. `planner` made it, in so many seconds.
+    `objective` is the cost. No plan that places all pods costs less than `bound`, which is None if it is not
+    known, such as for a plan that leaves out pods. `planner` made the plan, in `seconds`.
     """
 
     assignments: tuple[Assignment, ...]
@@ -52,14 +54,14 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def gap(self) -> float | None:
-        """How much cheaper a better plan could be at most, as a share of the cost; None without a bound."""
+        """The most that a better plan could save, as a share of the cost; None without a bound."""
         if self.bound is None:
             return None
         return max(0.0, (self.objective - self.bound) / max(abs(self.objective), _TINY))
 
     @property
     def complete(self) -> bool:
-        """Nothing is left out."""
+        """Whether no pod is left out."""
         return not self.left_out
 
     def node_of(self, uid: str) -> str | None:
@@ -71,7 +73,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
 
 
 def none_of(assignments: tuple[Assignment, ...], left_out: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
-    """All pods as left out, because some are: those by their own reason, the others on account of them."""
+    """Return all pods as left out because some are: these for their own reason, others because of them."""
     names = ", ".join(each.pod for each in left_out[:_NAMED])
     if len(left_out) > _NAMED:
         names += f" and {len(left_out) - _NAMED} more"

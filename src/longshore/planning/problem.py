@@ -1,4 +1,4 @@
-"""What is to be planned: pods without a node, the cluster they go to, and what a good plan is."""
+"""The problem that a planner solves: pods without nodes, the cluster, and what makes a plan good."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
@@ -15,15 +15,16 @@ Objective = Literal["Balance", "Pack"]
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A set of pods to find nodes for, with the plugins of `chooser` on its cluster.
+    """A set of pods to find nodes for, with the plugins of `chooser` and its cluster.
 
-    Every plugin of its profile has a say: one that holds the pods until they are planned has to let them pass
-    meanwhile. All nodes are looked at, whatever percentage the profile says. HTTP extenders are not asked.
+    All plugins of the profile apply. One that holds the pods until they are planned must let them pass during
+    planning. All nodes are examined, whatever percentage the profile specifies. HTTP extenders are not
+    called.
 
-    `objective`: "Balance" keeps the fullest node as empty as can be, "Pack" uses as few nodes as can be.
-    `kept`: UID to the node of an earlier plan, in its order; the pod stays there if that is still possible.
-    `eligible`: UID to the names of the nodes that the pod may go to; who is not in it may go to any.
-    `all_or_nothing`: a plan that leaves out some leaves out all.
+    `objective`: "Balance" minimizes the use of the fullest node, "Pack" minimizes the number of nodes in use.
+    `kept`: the node of a pod in an earlier plan, by UID, in its order. The pod stays there if possible.
+    `eligible`: the names of the nodes that a pod may use, by UID. A pod without an entry may use any node.
+    `all_or_nothing`: if any pod has no node, the plan leaves out all of them.
     """
 
     chooser: Chooser
@@ -35,14 +36,14 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A pod of the set, with what every attempt needs of it."""
+    """A pod of the set, with what every attempt to place it needs."""
 
     info: PodInfo
-    # Of its shape.
+    # The key of its shape.
     key: bytes
-    # The rows that it may go to; None: all.
+    # The rows that the pod may use; None means all.
     eligible: Bools | None = None
-    # Equal for members that are alike in both.
+    # Equal for members with the same key and the same eligible rows.
     group: int = 0
 
     @property
@@ -55,7 +56,10 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def members_of(problem: Problem) -> list[Member]:
-    """Raises ValueError for a pod that has its node already, or that comes twice: a mistake of the caller."""
+    """Return the members.
+
+    Raises ValueError if a pod already has a node or comes twice: the caller is wrong.
+    """
     cluster = problem.chooser.cluster
     groups: dict[tuple[bytes, frozenset[str] | None], tuple[int, Bools | None]] = {}
     seen: set[str] = set()
@@ -64,9 +68,9 @@ def members_of(problem: Problem) -> list[Member]:
         pod = info.pod
         name = pod.key
         if pod.spec.node_name or cluster.pod(name) is not None:
-            raise ValueError(f"pod {name} has a node already: it cannot be planned")
+            raise ValueError(f"cannot plan pod {name}: it already has a node")
         if name in seen:
-            raise ValueError(f"pod {name} comes twice in the set to be planned")
+            raise ValueError(f"cannot plan pod {name} twice in one set")
         seen.add(name)
         names = problem.eligible.get(pod.metadata.uid)
         kind = (shape_key(pod), None if names is None else frozenset(names))
@@ -78,7 +82,7 @@ def members_of(problem: Problem) -> list[Member]:
 
 
 def rows_of(cluster: ClusterState, names: Collection[str]) -> Bools:
-    """The rows of the nodes of these names, as far as there are any."""
+    """Return a mask of the rows of the nodes with these names. Unknown names are ignored."""
     mask = np.zeros(len(cluster.known), np.bool_)
     mask[[row for name in names if (row := cluster.row(name)) is not None]] = True
     return mask

@@ -1,9 +1,9 @@
-"""Pods put on nodes of the live cluster for the time being: on leaving, everything is as it was.
+"""A trial placement of pods on the nodes of the live cluster. At its end, everything is as it was before.
 
-Each pod sees the room, ports, affinity and spreading of those before it, through the very filters and scores
-that decide about any pod. Nothing else may happen to the cluster meanwhile. Plugins with a memory of their
-own are told: Reserve when a pod is put on a node, and Unreserve when it is taken away again, as in an attempt
-that comes to nothing.
+Each pod sees the room, ports, affinity, and spreading of the pods placed before it, through the same filters
+and scores that place any pod. The cluster must not change in any other way during the trial. Plugins that
+keep state are called as in an attempt that fails: Reserve when a pod is put on a node, Unreserve when it is
+removed again.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,34 +28,34 @@ NOT_ELIGIBLE = "node(s) weren't eligible"
 
 T = TypeVar("T")
 
-# Given the attempt and the rows that will do, of which there is one at least: the row to take.
+# Returns the row to use, given the attempt and a mask of the feasible rows, of which there is at least one.
 Pick = Callable[[Attempt, Bools], int]
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """A pod on a node, and what has to be undone."""
+    """A pod on a node, and what is needed to undo it."""
 
     member: Member
     row: int
     node: str
-    # Told of it, with the state of the attempt.
+    # The plugins whose Reserve was called, with the state of the attempt.
     reserves: tuple[Reserve, ...]
     state: CycleState | None
-    # The node that was promised to the pod.
+    # The node to which the pod was nominated.
     nominated: str | None
     nominee: PodInfo | None
 
 
 class Rehearsal:
-    """A context: what is placed within is gone at its end, whatever happens."""
+    """A context manager: the pods that are placed in it are removed at its end, whatever happens."""
 
     def __init__(self, chooser: Chooser) -> None:
         self._chooser = chooser
         self.cluster = chooser.cluster
         self._steps: list[_Step] = []
-        # What went wrong in the last try of a pod, other than that no node will do.
+        # Why the last try of a pod failed, if not because no node is feasible.
         self._failures: dict[str, str] = {}
-        # Reasons by group, each with the position of the journal at which it was found.
+        # The reasons by group, each with the position of the journal at which it was found.
         self._reasons: dict[int, tuple[int, str]] = {}
 
     def __enter__(self) -> Self:
@@ -71,7 +71,7 @@ class Rehearsal:
 
     @property
     def rows(self) -> list[int]:
-        """Of the pods that are placed, in order."""
+        """The rows of the pods that are placed, in order."""
         return [step.row for step in self._steps]
 
     @property
@@ -85,7 +85,10 @@ class Rehearsal:
     # Placing.
 
     def place(self, member: Member, pick: Pick) -> int | None:
-        """Put the pod on the node promised to it, or else on the one picked; None if no node will do."""
+        """Put the pod on the node it is nominated to, or else on the picked one.
+
+        Return None if none is feasible.
+        """
         try:
             attempt = self._attempt(member)
             if attempt is None:
@@ -103,7 +106,7 @@ class Rehearsal:
             return None
 
     def place_on(self, member: Member, node: str) -> bool:
-        """Put the pod on this node, if it will do."""
+        """Put the pod on this node if it is feasible. Return whether it was."""
         row = self.cluster.row(node)
         if row is None or not self.cluster.known[row]:
             return False
@@ -119,7 +122,7 @@ class Rehearsal:
             return False
 
     def feasible(self, member: Member) -> Bools | None:
-        """The rows that will do for the pod as things stand; None if there are none."""
+        """Return a mask of the rows that are feasible for the pod now; None if PreFilter rejects it."""
         try:
             attempt = self._attempt(member)
             return None if attempt is None else attempt.feasible()
@@ -127,14 +130,14 @@ class Rehearsal:
             return None
 
     def undo(self, down_to: int = 0) -> None:
-        """Take the pods away again, the last one first, until so many are left."""
+        """Remove the pods again, the last one first, until `down_to` are left."""
         steps, cluster = self._steps, self.cluster
         while len(steps) > down_to:
             step = steps[-1]
             pod = step.member.info.pod
             if step.state is not None:
                 for plugin in reversed(step.reserves):
-                    # What a plugin has to say to that changes nothing.
+                    # An error of the plugin must not stop the others from being called.
                     with suppress(Exception):
                         plugin.unreserve(step.state, step.member.info, step.node)
             cluster.forget(pod)
@@ -143,7 +146,7 @@ class Rehearsal:
             steps.pop()
 
     def _attempt(self, member: Member) -> Attempt | None:
-        """Ready to be asked for nodes; None if there is nothing to ask."""
+        """Return an attempt that has passed PreFilter, or None if the pod cannot be placed at all."""
         if member.info.problem or not self.cluster.node_count:
             return None
         if self._failures:
@@ -167,7 +170,7 @@ class Rehearsal:
                     each for each in cluster.nominations.on(nominated) if each.pod.metadata.uid == member.uid
                 )
         reserves = attempt.shape.concerned.reserves
-        # Noted first: should anything happen in between, it is undone.
+        # Recorded first, so that it is undone if anything fails below.
         state = attempt.state if reserves else None
         self._steps.append(_Step(member, row, node, reserves, state, nominated, nominee))
         cluster.assume(info, node)
@@ -177,17 +180,17 @@ class Rehearsal:
             status = _reserve(plugin, attempt, info, node)
             if status is not None:
                 self.undo(len(self._steps) - 1)
-                self._failures[member.uid] = _told(status)
+                self._failures[member.uid] = _message(status)
                 return False
         return True
 
-    # Why not.
+    # Why a pod has no node.
 
     def left_out(self, member: Member) -> LeftOut:
         return LeftOut(member.name, member.uid, self.refusal(member))
 
     def refusal(self, member: Member) -> str:
-        """Why no node will do for the pod as things stand, as kube-scheduler puts it."""
+        """Return why no node is feasible for the pod now, in kube-scheduler's words."""
         if member.info.problem:
             return member.info.problem
         if not self.cluster.node_count:
@@ -200,7 +203,7 @@ class Rehearsal:
             return str(failure)
 
     def objection(self, member: Member, node: str) -> str:
-        """Why this node will not do for the pod as things stand; empty if it will."""
+        """Return why this node is not feasible for the pod now, or an empty text if it is."""
         row = self.cluster.row(node)
         if row is None or not self.cluster.known[row]:
             return "there is no such node"
@@ -225,7 +228,7 @@ class Rehearsal:
         if refusal is not None:
             return attempt.diagnose(refusal).message
         position = self.cluster.journal.position
-        # What looks at one node at a time says the same about pods that are alike.
+        # Filters that look at one node at a time give the same reasons for pods that are alike.
         alike = attempt.looks_at_one_node and attempt.narrowed is None and not self.cluster.nominations
         if alike:
             found, reason = self._reasons.get(member.group, (-1, ""))
@@ -238,7 +241,7 @@ class Rehearsal:
 
 
 def in_turn(waiting: Iterable[T], place: Callable[[T], bool]) -> list[T]:
-    """Place each in turn, and who fails again after the others, as long as that may help; who is left."""
+    """Place each in turn, and try failed ones again as long as that may help. Return those that failed."""
     while True:
         failed: list[T] = []
         helped = False
@@ -246,7 +249,7 @@ def in_turn(waiting: Iterable[T], place: Callable[[T], bool]) -> list[T]:
             if not place(each):
                 failed.append(each)
             elif failed:
-                # A pod that came later may be the company that an earlier one had missed.
+                # An earlier pod may have failed because of its affinity to this one.
                 helped = True
         if not helped:
             return failed
@@ -268,16 +271,16 @@ def _diagnose(attempt: Attempt, eligible: Bools | None) -> str:
 
 
 def _reserve(plugin: Reserve, attempt: Attempt, info: PodInfo, node: str) -> Status | None:
-    """A status if the plugin refuses, or fails."""
+    """Return the status if the plugin rejects the pod or fails, otherwise None."""
     try:
         status = plugin.reserve(attempt.state, info, node)
         succeeded = status is None or status.code is Code.SUCCESS
-    except PLUGIN_ERRORS as error:  # whatever a plugin does, only this pod fails
+    except PLUGIN_ERRORS as error:  # a failing plugin fails only this pod
         return PluginFailure(plugin.name, "Reserve", repr(error)).status
     return None if succeeded else status
 
 
-def _told(status: Status) -> str:
+def _message(status: Status) -> str:
     if not status.rejected:
         return status.message
     reasons = ", ".join(f"1 {reason}" for reason in sorted(status.reasons))

@@ -1,7 +1,7 @@
-"""Whether a plan holds: its entries are replayed in order through the filters that decide about any pod.
+"""Checks a plan: its entries are replayed in order through the same filters that decide about any pod.
 
-An entry that does not hold is not carried out, so that what comes after it is judged without it. The cluster
-is as before afterwards.
+An invalid entry is not carried out, so that the entries after it are checked without it. Afterwards the
+cluster is as it was before.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterable, Mapping
 from longshore.cluster import PodInfo
 from longshore.engine.decision.chooser import Chooser
 from longshore.engine.decision.shapes import shape_key
-from longshore.planning.appraisal import Appraisal
+from longshore.planning.evaluation import Evaluation
 from longshore.planning.plan import Assignment, LeftOut, Plan
 from longshore.planning.problem import Member, Problem, members_of, rows_of
 from longshore.planning.rehearsal import Rehearsal, in_turn
 
-UNKNOWN_POD = "there is no such pod to be planned"
-TWICE = "the pod has an entry already"
+UNKNOWN_POD = "there is no such pod to plan"
+TWICE = "the pod already has an entry"
 NOT_PLANNED = "the plan has no node for the pod"
-_REFUSED = "the node is refused"
+_REFUSED = "the node was rejected"
 
 
 def violations(
@@ -27,20 +27,20 @@ def violations(
     *,
     eligible: Mapping[str, Collection[str]] | None = None,
 ) -> list[str]:
-    """What is wrong with the entries of the plan, one line for each that does not hold.
+    """Return what is wrong with the plan, one line for each invalid entry.
 
-    `pods` by UID, and by UID the names of the nodes they may go to, if not to all. An entry of a pod that is
-    on its node by now holds.
+    `pods` are the pods by UID, and `eligible` the names of the nodes that a pod may use, if not all. An entry
+    is also valid if its pod is already on its node.
     """
-    told: list[str] = []
+    lines: list[str] = []
     seen: set[str] = set()
     with Rehearsal(chooser) as rehearsal:
         for entry in plan.assignments:
             found = TWICE if entry.uid in seen else _problem(rehearsal, entry, pods, eligible or {})
             seen.add(entry.uid)
             if found:
-                told.append(f"{entry.pod} on {entry.node}: {found}")
-    return told
+                lines.append(f"{entry.pod} on {entry.node}: {found}")
+    return lines
 
 
 def _problem(
@@ -54,7 +54,7 @@ def _problem(
         return UNKNOWN_POD
     placed = rehearsal.cluster.node_of(info.pod)
     if placed is not None:
-        return "" if placed == entry.node else f"the pod is on {placed} already"
+        return "" if placed == entry.node else f"the pod is already on {placed}"
     names = eligible.get(entry.uid)
     mask = None if names is None else rows_of(rehearsal.cluster, names)
     member = Member(info, shape_key(info.pod), mask)
@@ -64,15 +64,15 @@ def _problem(
 
 
 def checked(problem: Problem, assignments: Iterable[Assignment], *, planner: str = "built-in") -> Plan:
-    """A plan of the entries that hold, in their order; pods whose entry does not are left out, with a reason.
+    """Return a plan of the valid entries, in order. Pods with an invalid entry are left out, with a reason.
 
-    For answers of other planners, which may be maps without an order: an entry that does not hold in its turn
-    is tried again after the others. Such answers tell of pods that run, too: entries of pods that are not to
-    be planned are passed over, and so is a second one for the same pod. Pods without an entry stay where they
-    were kept, if they can.
+    This is for answers of other planners, which may be maps without an order: an entry that is not valid in
+    its turn is tried again after the others. Entries for pods that are not in the problem, such as running
+    ones, are ignored, and so is a second entry for the same pod. Pods without an entry stay on their `kept`
+    nodes if possible.
     """
     members = {member.uid: member for member in members_of(problem)}
-    appraisal = Appraisal(problem)
+    evaluation = Evaluation(problem)
     nodes: dict[str, str] = {}
     for entry in assignments:
         if entry.uid in members:
@@ -87,9 +87,9 @@ def checked(problem: Problem, assignments: Iterable[Assignment], *, planner: str
             LeftOut(member.name, member.uid, f"{node}: {rehearsal.objection(member, node) or _REFUSED}")
             for member, node in refused
         ]
-        cost = appraisal.cost(rehearsal.rows)
+        cost = evaluation.cost(rehearsal.rows)
         placed = rehearsal.assignments
     left_out += [
         LeftOut(member.name, uid, NOT_PLANNED) for uid, member in members.items() if uid not in nodes
     ]
-    return appraisal.plan(placed, tuple(left_out), cost, planner=planner)
+    return evaluation.plan(placed, tuple(left_out), cost, planner=planner)

@@ -1,11 +1,10 @@
-"""kube-scheduler's plugins, one file each, under the same names and with the same reasons.
+"""kube-scheduler's plugins, one module or package each, with the same names and the same messages.
 
-`DEFAULT_PLUGINS` makes them by name:
+`DEFAULT_PLUGINS` has a factory for each of them:
 
     fit = DEFAULT_PLUGINS["NodeResourcesFit"](profile.args.get("NodeResourcesFit"), handle)
 
-The arguments are those of `longshore.config`; without any, a plugin has kube-scheduler's
-defaults.
+The arguments are the types of `longshore.config`. Without arguments, a plugin has kube-scheduler's defaults.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +36,7 @@ from longshore.plugins.volumezone import VolumeZone
 
 
 def _plain(plugin: Callable[[], Plugin]) -> Factory:
-    """It has no parameters."""
+    """Return a factory for a plugin without parameters."""
 
     def make(args: Any, handle: Handle) -> Plugin:
         return plugin()
@@ -46,7 +45,7 @@ def _plain(plugin: Callable[[], Plugin]) -> Factory:
 
 
 def _with_arguments(plugin: Callable[..., Plugin]) -> Factory:
-    """The fields of the arguments are the plugin's parameters."""
+    """Return a factory for a plugin whose parameters are the fields of its arguments."""
 
     def make(args: Any, handle: Handle) -> Plugin:
         return plugin() if args is None else plugin(**msgspec.structs.asdict(args))
@@ -55,7 +54,7 @@ def _with_arguments(plugin: Callable[..., Plugin]) -> Factory:
 
 
 def _with_handle(plugin: Callable[..., Plugin]) -> Factory:
-    """Likewise, and it acts through the engine."""
+    """Return a factory for a plugin that also gets the handle of the engine."""
 
     def make(args: Any, handle: Handle) -> Plugin:
         return plugin(handle=handle, **({} if args is None else msgspec.structs.asdict(args)))
@@ -63,7 +62,7 @@ def _with_handle(plugin: Callable[..., Plugin]) -> Factory:
     return make
 
 
-# In the order in which kube-scheduler asks them.
+# In the order in which kube-scheduler calls them.
 DEFAULT_PLUGINS: Mapping[str, Factory] = {
     "SchedulingGates": _plain(SchedulingGates),
     "PrioritySort": _plain(PrioritySort),

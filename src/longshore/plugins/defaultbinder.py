@@ -1,4 +1,4 @@
-"""Binding: the API server is told which node the pod has."""
+"""DefaultBinder: binds the pod to its node through the API server."""
 
 from collections.abc import Generator
 

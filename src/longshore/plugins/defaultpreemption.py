@@ -1,8 +1,8 @@
-"""Preemption: if a pod fits nowhere, find the node where evicting the least important pods makes room for it.
+"""DefaultPreemption: if a pod fits on no node, finds a node to make room on by evicting less important pods.
 
-Nodes are examined in turn, from another start each time, until there are enough candidates to choose from.
-For most pods the outcome on a node depends on that node alone: then it is kept with the pod's shape until the
-node changes, so the next pod of the shape finds most of the work done.
+Nodes are examined in turn, starting at a different one each time, until there are enough candidates to choose
+from. For most pods, the outcome on a node depends only on that node. It is then cached with the pod's shape
+until the node changes, so that most of the work is already done for the next pod of the shape.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,12 +29,12 @@ REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
 REASON_NEVER = "not eligible due to preemptionPolicy=Never."
 REASON_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
-# A pod that has not started is taken to start now, later than all others.
+# A pod that has not started counts as starting now, later than all others.
 _NOT_STARTED = "~"
 
 
 class _Examined:
-    """Outcomes by row, as far as they still hold."""
+    """The cached outcomes by row, and the state of the cluster for which they are valid."""
 
     def __init__(self) -> None:
         self.outcomes: dict[int, Candidate | Status] = {}
@@ -56,7 +56,7 @@ class DefaultPreemption:
         self._percentage = min_candidate_nodes_percentage
         self._absolute = min_candidate_nodes_absolute
         self._offset = 0
-        # The plugins that refused the pod know what may help it.
+        # The plugins that rejected the pod know which other events may help it.
         self.wakes_on: tuple[WakeOn, ...] = (WakeOn(Resource.ASSIGNED_POD, Action.DELETE),)
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
@@ -84,7 +84,7 @@ class DefaultPreemption:
     def _examine(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[list[Candidate], list[Status]]:
-        """Candidates, and why other nodes that were examined are none."""
+        """Return the candidates, and why the other examined nodes are not candidates."""
         rows = statuses.rows(Code.UNSCHEDULABLE).tolist()
         enough = min(len(rows), max(len(rows) * self._percentage // 100, self._absolute))
         known = self._known(state, pod)
@@ -108,7 +108,7 @@ class DefaultPreemption:
         return candidates, failures
 
     def _known(self, state: CycleState, pod: PodInfo) -> dict[int, Candidate | Status]:
-        """What is known of earlier attempts: nothing, if anything but the node itself matters to the pod."""
+        """Return the valid outcomes of earlier attempts; none if they do not depend on the node alone."""
         if not self._handle.looks_at_one_node(state, pod):
             return {}
         cluster = self._handle.cluster
@@ -126,7 +126,7 @@ class DefaultPreemption:
     def _dry_run(
         self, state: CycleState, pod: PodInfo, row: int, budgets: Sequence[PodDisruptionBudget]
     ) -> Candidate | Status:
-        """Which pods would have to go: all lesser ones are taken away, then as many put back as fit."""
+        """Find the victims on one node: remove all pods of lower priority, then put back as many as fit."""
         handle, node = self._handle, self._handle.cluster.one_node(row).copy()
         lesser = [other for other in node.pods if _gives_way(other, pod)]
         if not lesser:
@@ -175,21 +175,24 @@ def _gives_way(other: PodInfo, pod: PodInfo) -> bool:
 
 
 def _is_preempted(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and any(
-        c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
-        for c in pod.status.conditions
-    )
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    target = pod.status.condition("DisruptionTarget")
+    return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 def _importance(info: PodInfo) -> tuple[int, str]:
-    """The most important pods first: by priority, then those that have run for longer."""
+    """Return a sort key that puts the most important pods first: by priority, then by start time."""
     return -info.pod.spec.priority, info.pod.status.start_time or _NOT_STARTED
 
 
 def _by_budget(
     pods: Iterable[PodInfo], budgets: Sequence[PodDisruptionBudget]
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Pods whose eviction would violate a disruption budget, budgets being used up in order; and others."""
+    """Return the pods whose eviction would violate a PodDisruptionBudget, and the others.
+
+    Each pod in turn uses up its budgets.
+    """
     protected: list[PodInfo] = []
     others: list[PodInfo] = []
     allowed = [budget.status.disruptions_allowed for budget in budgets]
@@ -205,7 +208,7 @@ def _by_budget(
 
 def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
     selector = budget.spec.selector
-    # An empty selector means every pod to the disruption controller, and none to kube-scheduler.
+    # An empty selector covers all pods for the disruption controller, but no pods for kube-scheduler.
     if selector is None or not (selector.match_labels or selector.match_expressions):
         return False
     meta = pod.metadata
@@ -218,7 +221,7 @@ def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
 
 
 def candidate(node: str, victims: Sequence[PodInfo], violations: int) -> Candidate:
-    """`victims` are in the order of their importance."""
+    """Return the node as a candidate. The most important victim must come first."""
     highest = victims[0].pod.spec.priority
     cost = (
         violations,

@@ -1,4 +1,4 @@
-"""Resource claims: Longshore allocates no devices yet, and says so rather than let the pod wait for them."""
+"""DynamicResources: rejects pods with resource claims, because Longshore does not allocate devices yet."""
 
 from longshore.cluster import ClusterState, PodInfo
 from longshore.framework import Code, CycleState, NodeStatuses, PostFilterResult, Status, WakeOn
@@ -10,7 +10,10 @@ ERROR_NOT_ASKED = "not found"
 
 
 class DynamicResources:
-    """PreFilter: the pod claims no resources. PostFilter has nothing to offer but kube-scheduler's words."""
+    """PreFilter: rejects pods with resource claims.
+
+    PostFilter: returns the message that kube-scheduler gives.
+    """
 
     name = NAME
 
@@ -24,7 +27,10 @@ class DynamicResources:
         return Status.unresolvable(REASON) if self.concerns(pod) else None
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
-        """kube-scheduler's misses its notes, and says so, if another plugin turned the pod away before."""
+        """Return kube-scheduler's message: "not found" if an earlier PreFilter plugin rejected the pod.
+
+        In that case kube-scheduler's plugin finds no state of its own, and reports that.
+        """
         if self.concerns(pod):
             return PostFilterResult(Status.unschedulable())
         refusal = statuses.pre_filter

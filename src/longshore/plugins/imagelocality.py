@@ -1,7 +1,7 @@
-"""Images: a node that holds the pod's images already can start it sooner.
+"""ImageLocality: prefers nodes that already have the pod's images, because the pod starts sooner there.
 
-An image counts with its size, and the more nodes have it the more it counts: otherwise all pods would gather
-on the few nodes that pulled it first.
+An image counts with its size, scaled by the share of nodes that have it. Otherwise all pods would go to the
+few nodes that pulled the image first.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ from longshore.framework import MAX_SCORE, CycleState, Scope
 NAME = "ImageLocality"
 
 _MIB = 2**20
-# Images that are smaller altogether make no difference.
+# Images that are smaller than this in total make no difference.
 _SMALLEST = 23 * _MIB
-# For each container; larger ones count as this much.
+# The most that the images of one container count.
 _LARGEST = 1000 * _MIB
 
 
@@ -55,5 +55,5 @@ def _images(pod: Pod) -> list[str]:
 
 
 def full_name(image: str) -> str:
-    """With the tag that is meant when there is none; a colon before the last slash is of a port."""
+    """Return the name with its tag, `latest` by default. A colon before the last slash belongs to a port."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

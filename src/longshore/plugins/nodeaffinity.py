@@ -1,4 +1,4 @@
-"""Node affinity: nodes that a pod, or the profile for all of its pods, insists on or would rather have."""
+"""NodeAffinity: the nodes that a pod, or the profile for all of its pods, requires or prefers."""
 
 from collections.abc import Iterable, Set
 
@@ -22,9 +22,9 @@ _NO_AFFINITY = Affinity()
 
 
 class NodeAffinity:
-    """Filter: labels and name of the node are what is required. Score: the weights of preferences it meets.
+    """Filter: the node has the required labels and name. Score: the sum of the weights of met preferences.
 
-    `added_affinity` is the profile's own, on top of what each pod says.
+    `added_affinity` is the affinity of the profile, in addition to that of each pod.
     """
 
     name = NAME
@@ -64,7 +64,7 @@ class NodeAffinity:
         if self._enforced is not None:
             allowed = labels.matches_selector(self._enforced, rows)
             yield Rejection(REASON_ENFORCED, ~allowed, unresolvable=True)
-            # A node that the profile rules out is not asked about further.
+            # A node that the profile rules out gets only that reason.
             matching |= ~allowed
         yield Rejection(REASON, ~matching, unresolvable=True)
 
@@ -106,7 +106,7 @@ def _required(pod: Pod) -> NodeSelector | None:
 
 
 def _named(terms: tuple[NodeSelectorTerm, ...]) -> Set[str] | None:
-    """The nodes that the terms name; None if one of them names none, so that any node may do."""
+    """Return the names that the terms allow, or None if one of the terms does not restrict the name."""
     names: set[str] = set()
     for term in terms:
         named = [

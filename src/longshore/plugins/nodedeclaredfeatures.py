@@ -1,4 +1,4 @@
-"""Features that nodes declare: a pod that needs one runs only where the node has it."""
+"""NodeDeclaredFeatures: a pod that needs certain features runs only on nodes that declare them."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 
 
 class NodeDeclaredFeatures:
-    """Filter: the node declares all features that the pod needs. Hardly any pod needs one."""
+    """Filter: the node declares all features that the pod needs. Very few pods need any."""
 
     name = NAME
     scope = Scope.NODE
@@ -36,7 +36,7 @@ class NodeDeclaredFeatures:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
         needed = needed_features(pod.pod)
         cluster = nodes.cluster
-        # Node by node: such pods are too few for columns to be kept for them.
+        # Node by node: such pods are too rare to keep columns for them.
         lacking = [
             (node := cluster.node(row)) is not None and not needed.issubset(node.status.declared_features)
             for row in nodes.numbers.tolist()
@@ -45,7 +45,7 @@ class NodeDeclaredFeatures:
 
 
 def needed_features(pod: Pod) -> frozenset[str]:
-    """What kube-scheduler 1.36 infers from the specification of a pod."""
+    """Return the features that kube-scheduler 1.36 infers from the spec of a pod."""
     spec = pod.spec
     needed = set()
     if spec.host_network and spec.host_users is False:

@@ -1,4 +1,4 @@
-"""A pod that names its node goes there or nowhere."""
+"""NodeName: a pod that names a node runs on that node or nowhere."""
 
 from longshore.cluster import Nodes, PodInfo
 from longshore.framework import Action, CycleState, Rejection, Resource, Scope, WakeOn
@@ -10,7 +10,7 @@ _NO_ROW = -1
 
 
 class NodeName:
-    """Filter: the node is the one that the pod names, if it names any."""
+    """Filter: the node is the one that the pod names, if it names one."""
 
     name = NAME
     scope = Scope.NODE

@@ -1,4 +1,4 @@
-"""Host ports: two pods on one node cannot listen on the same port of the same address."""
+"""NodePorts: two pods on one node cannot use the same host port of the same address."""
 
 from longshore.api import Pod
 from longshore.cluster import Nodes, PodInfo

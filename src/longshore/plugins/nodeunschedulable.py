@@ -1,4 +1,4 @@
-"""Cordoned nodes: they take no pods but those that tolerate the taint which stands for it."""
+"""NodeUnschedulable: a cordoned node accepts only pods that tolerate the taint of cordoned nodes."""
 
 from longshore.api import Node, Pod, Taint
 from longshore.cluster import Nodes, PodInfo
@@ -7,7 +7,7 @@ from longshore.framework import Action, CycleState, Rejection, Resource, Scope, 
 NAME = "NodeUnschedulable"
 REASON = "node(s) were unschedulable"
 
-# A pod that tolerates it may go to a cordoned node, whether the node has the taint already or not.
+# A pod that tolerates it may use a cordoned node, whether or not the node already has the taint.
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 

@@ -1,4 +1,4 @@
-"""The order of the queue: higher priority first, and whoever waits longest among equals."""
+"""PrioritySort: orders the queue by priority, highest first, then by waiting time, longest first."""
 
 from longshore.api import Pod
 

@@ -1,4 +1,4 @@
-"""Scheduling gates: a pod that has any is not tried until others have removed them all."""
+"""SchedulingGates: a pod is not tried until all of its scheduling gates have been removed."""
 
 from longshore.api import Pod
 from longshore.framework import Action, Resource, Status, WakeOn
@@ -8,7 +8,7 @@ REASON = "waiting for scheduling gates: [{gates}]"
 
 
 class SchedulingGates:
-    """PreEnqueue: no gate is left."""
+    """PreEnqueue: the pod has no scheduling gates."""
 
     name = NAME
 

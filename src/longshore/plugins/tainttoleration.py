@@ -1,4 +1,4 @@
-"""Taints: a node keeps pods away that do not tolerate them, or would rather not have them."""
+"""TaintToleration: a node rejects, or prefers not to run, pods that do not tolerate its taints."""
 
 from longshore.api import Node, Pod, Taint
 from longshore.cluster import Nodes, PodInfo
@@ -13,7 +13,7 @@ _KEEP_AWAY = frozenset({"NoSchedule", "NoExecute"})
 
 
 class TaintToleration:
-    """Filter: no untolerated taint forbids. Score: few untolerated taints advise against it."""
+    """Filter: the pod tolerates the taints of the node. Score: fewer untolerated PreferNoSchedule taints."""
 
     name = NAME
     scope = Scope.NODE
@@ -37,20 +37,20 @@ class TaintToleration:
             return 0
         tolerations = pod.pod.spec.tolerations
 
-        def advised_against(taints: tuple[Taint, ...]) -> int:
+        def untolerated_preferences(taints: tuple[Taint, ...]) -> int:
             return sum(
                 taint.effect == "PreferNoSchedule" and not any(t.tolerates(taint) for t in tolerations)
                 for taint in taints
             )
 
-        return nodes.cluster.taints.count(advised_against, nodes.rows)
+        return nodes.cluster.taints.count(untolerated_preferences, nodes.rows)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Ints, nodes: Nodes) -> Ints:
         return by_largest(scores, reverse=True)
 
 
 def tolerates(pod: Pod, taints: tuple[Taint, ...]) -> bool:
-    """Whether no taint forbids the pod to be scheduled."""
+    """Whether the pod tolerates all taints that forbid scheduling."""
     tolerations = pod.spec.tolerations
     return all(
         any(toleration.tolerates(taint) for toleration in tolerations)

@@ -1,4 +1,4 @@
-"""Volumes that are not to be shared: disks in use on the node, and claims that are for one pod alone."""
+"""VolumeRestrictions: disks that two pods on a node cannot share, and ReadWriteOncePod claims."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
 class _OnePodClaims:
-    """The claims that the pod must have to itself, and how often other pods use them."""
+    """The ReadWriteOncePod claims of the pod, and how often other pods use them."""
 
     def __init__(self, claims: frozenset[str], users: int) -> None:
         self.claims = claims
@@ -28,12 +28,12 @@ class _OnePodClaims:
         return _OnePodClaims(self.claims, self.users)
 
     def count(self, pod: Pod, number: int) -> None:
-        # By name alone, whatever the namespace: so does kube-scheduler.
+        # Compared by name alone, whatever the namespace, as kube-scheduler does.
         self.users += number * sum(name in self.claims for name in named_claims(pod))
 
 
 class VolumeRestrictions:
-    """Filter: no pod on the node holds a disk of this pod, and no pod at all a claim that it needs alone."""
+    """Filter: no pod on the node uses a disk of this pod, and no other pod its ReadWriteOncePod claims."""
 
     name = NAME
     scope = Scope.CLUSTER
@@ -85,7 +85,7 @@ def _is_disk(volume: Volume) -> bool:
 
 
 def _conflicts(pod: Pod, others: Iterable[Pod]) -> bool:
-    """Some other pod holds a disk of the pod."""
+    """Whether one of the other pods uses a disk of the pod in a way that conflicts."""
     disks = [volume for volume in pod.spec.volumes if _is_disk(volume)]
     if not disks:
         return False
@@ -99,7 +99,7 @@ def _conflicts(pod: Pod, others: Iterable[Pod]) -> bool:
 
 
 def _same(a: Volume, b: Volume) -> bool:
-    """Both are the same disk, and not both for reading only, where that would be possible."""
+    """Whether both are the same disk and cannot be shared. Most can be if both are read-only."""
     if a.gce_persistent_disk is not None and b.gce_persistent_disk is not None:
         gce, other_gce = a.gce_persistent_disk, b.gce_persistent_disk
         if gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):

@@ -1,7 +1,6 @@
-"""Zones of volumes: a pod goes where the zone and region of its volumes are the node's own.
+"""VolumeZone: a pod runs only on nodes in the zone and region of its volumes.
 
-It is about labels of volumes that were made long ago; newer ones carry a node affinity, which is left to
-VolumeBinding.
+It reads the labels of old volumes. Newer volumes have a node affinity, which VolumeBinding checks.
 """
 
 import numpy as np
@@ -31,12 +30,12 @@ NO_VOLUME = "PersistentVolume had no name"
 _NEWER = {OLD_ZONE: ZONE, OLD_REGION: REGION}
 _KEYS = (OLD_ZONE, OLD_REGION, ZONE, REGION)
 
-# A label that the node must have with one of the values.
+# A label that the node must have, with the values that it may have.
 _Topology = tuple[str, tuple[str, ...]]
 
 
 class VolumeZone:
-    """Filter: the node is in the zone and the region of each volume, as far as it says where it is."""
+    """Filter: the node is in the zone and region of each volume. A node without such labels passes."""
 
     name = NAME
     scope = Scope.CLUSTER
@@ -68,7 +67,7 @@ class VolumeZone:
         wrong: Bools = np.zeros(len(nodes), np.bool_)
         for key, values in state[NAME]:
             wrong |= ~_has(nodes, key, values)
-        # A node that does not say where it is will do: there is but one zone then.
+        # A node without such labels passes: the cluster then has only one zone.
         placed: Bools = np.zeros(len(nodes), np.bool_)
         for key in _KEYS:
             placed |= nodes.take(nodes.cluster.labels.column(key)) != ABSENT
@@ -132,7 +131,7 @@ def _own_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolum
 
 
 def _zone_changed(pod: Pod, old: PersistentVolume | None, new: PersistentVolume) -> bool:
-    # Sets on both sides: the order of the zones in a label means nothing.
+    # Compared as sets, because the order of the zones in a label does not matter.
     return old is None or _as_sets(old) != _as_sets(new)
 
 

@@ -2,6 +2,7 @@
 
 from longshore.api import Pod, PodCondition
 from longshore.api.duration import parse_duration
+from longshore.api.kept import kept_conditions
 from longshore.api.pod_set import DEFAULT_PLANNER_LABEL, POD_SET_LABEL, QUIET_TIME_LABEL
 from longshore.api.timestamps import format_timestamp
 from longshore.engine.cycle.reporting import POD_SCHEDULED
@@ -76,5 +77,5 @@ def is_told(pod: Pod, reason: str, message: str) -> bool:
     """Whether the pod's status says so already."""
     return any(
         c.type == POD_SCHEDULED and c.status == "False" and c.reason == reason and c.message == message
-        for c in pod.status.conditions
+        for c in kept_conditions(pod.status.conditions)
     )

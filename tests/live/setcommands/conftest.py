@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.deploy.podsets import install
+from tests.deploy.custom_resources import install
 from tests.live.setcommands.stage import Stage, nodes
 
 from longshore.dev import ControlPlane

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from longshore.api import Pod, PodCondition
+from longshore.api.kept import kept_conditions
 from longshore.framework import Status
 from longshore.framework.effects import Nominate, RecordEvent, SetCondition, Tell
 
@@ -43,7 +44,7 @@ def report_failed(
     )
     if nominated_node == pod.status.nominated_node_name:
         nominated_node = None
-    if condition not in pod.status.conditions:
+    if condition not in kept_conditions(pod.status.conditions):
         tell(SetCondition.of(pod, condition, nominated_node))
     elif nominated_node is not None:
         tell(Nominate.of(pod, nominated_node))

@@ -11,7 +11,7 @@ import numpy as np
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.cluster.nodes import SelectedNodes
-from longshore.cluster.nominated_nodes import CrowdedNodes
+from longshore.cluster.nominated_nodes import NominatedNodes
 from longshore.engine.decision.diagnosis import Diagnosis, Refusal
 from longshore.engine.decision.plugin_calls import (
     declines_to_score,
@@ -247,7 +247,7 @@ class Attempt:
         if not self.cluster.nominations:
             return
         if self.looks_at_one_node:
-            crowded = CrowdedNodes(self.cluster, self.pod)
+            crowded = NominatedNodes(self.cluster, self.pod)
             for slot in self.profile.filters:
                 if slot.name not in self.state.skip_filter and len(crowded):
                     self._refuse(diagnosis, slot, crowded, left)

@@ -16,7 +16,7 @@ import numpy as np
 from longshore.api import Pod
 from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
-from longshore.cluster.nominated_nodes import CrowdedNodes
+from longshore.cluster.nominated_nodes import NominatedNodes
 from longshore.engine.decision.plugin_calls import (
     OUT_OF_RANGE,
     check_size,
@@ -147,7 +147,7 @@ class Shape:
         for slot in self._pod_filters:
             self._strike(feasible, slot, nodes)
         if cluster.nominations:
-            crowded = CrowdedNodes(cluster, self.pod)
+            crowded = NominatedNodes(cluster, self.pod)
             for slot in self._pod_filters:
                 left = feasible[crowded.rows]
                 bad = refused(rejections(slot, self.state, self.pod, crowded, left), len(left))

@@ -1,4 +1,4 @@
-"""Events that may let a pod be scheduled that was refused over affinity between pods."""
+"""The events after which a pod that was rejected because of inter-pod affinity may be schedulable."""
 
 from longshore.api import InvalidSelector, Node, Pod, selects
 from longshore.cluster import PodSelector, Term, Terms
@@ -6,7 +6,7 @@ from longshore.cluster import PodSelector, Term, Terms
 
 def pod_matters(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
     if old is not None and new is not None and new.metadata.uid == pod.metadata.uid:
-        # Its own labels are others: pods that kept it away may do so no longer.
+        # Its own labels have changed: pods that kept it away may no longer do so.
         return True
     if not all(_placed(other) for other in (old, new) if other is not None):
         return False
@@ -50,6 +50,6 @@ def _matches(terms: tuple[Term, ...], pod: Pod) -> bool:
 
 
 def _may_select(selector: PodSelector, pod: Pod) -> bool:
-    # The labels of namespaces are not looked up here, so one with a selector for them may be about any.
+    # The labels of namespaces are not looked up here, so a namespace selector may match any of them.
     about = selector.namespace_selector is not None or pod.metadata.namespace in selector.namespaces
     return about and selects(selector.labels, pod.metadata.labels)

@@ -1,6 +1,6 @@
-"""Affinity between pods: pods that must, or would rather, share a domain with others, or keep out of theirs.
+"""InterPodAffinity: pods that must or should run in the same topology domain as other pods, or in another.
 
-It goes both ways: what the pod says about those on the nodes counts, and so does what they say about it.
+It works in both directions: the terms of the pod count, and so do the terms of the pods on the nodes.
 """
 
 from longshore.api import Pod
@@ -20,9 +20,9 @@ _SCORING = f"{NAME}/score"
 
 
 class InterPodAffinity:
-    """Filter: what is required, by the pod and of the pod, holds. Score: the weights of what is preferred.
+    """Filter: the required terms hold in both directions. Score: the sum of the weights of preferred terms.
 
-    `hard_pod_affinity_weight` is what a pod on a node weighs that requires the company of such pods.
+    `hard_pod_affinity_weight` is the weight of a required affinity to this pod of a pod on a node.
     """
 
     name = NAME
@@ -41,10 +41,10 @@ class InterPodAffinity:
         )
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: ClusterState) -> Status | None:
-        incoming, census, domains = Incoming.of(state, pod.pod, NAME), cluster.census, cluster.domains
+        incoming, pod_counts, domains = Incoming.of(state, pod.pod, NAME), cluster.pod_counts, cluster.domains
         if incoming.problem:
             return Status.unresolvable(incoming.problem)
-        against = census.anti_affinity_against(pod.pod)
+        against = pod_counts.anti_affinity_against(pod.pod)
         if not against and not incoming.required:
             return SKIP
         existing = Sums.of((domains.of(term.topology_key), tally.by_row) for term, tally in against)
@@ -52,11 +52,11 @@ class InterPodAffinity:
             return SKIP
         near = far = Sums.of(())
         if incoming.companions:
-            companions = census.pods(*incoming.companions).by_row
+            companions = pod_counts.pods(*incoming.companions).by_row
             near = Sums.of((domains.of(key), companions) for key in incoming.near)
         if incoming.terms.anti_affinity:
             far = Sums.of(
-                (domains.of(term.topology_key), census.pods(term.selector).by_row)
+                (domains.of(term.topology_key), pod_counts.pods(term.selector).by_row)
                 for term in incoming.terms.anti_affinity
             )
         state[NAME] = _Required(pod.pod, incoming, near, far, existing)
@@ -73,10 +73,10 @@ class InterPodAffinity:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
         required: _Required = state[NAME]
         rejections: list[Rejection] = []
-        # Of each node only the first reason is told.
+        # Only the first reason of each node is reported.
         refused: Bools | None = None
         for reason, where, unresolvable in (
-            (REASON_AFFINITY, required.lonely(nodes), True),
+            (REASON_AFFINITY, required.affinity_unmet(nodes), True),
             (REASON_ANTI_AFFINITY, required.far.positive(nodes.rows), False),
             (REASON_EXISTING_ANTI_AFFINITY, required.existing.positive(nodes.rows), False),
         ):
@@ -105,13 +105,13 @@ class InterPodAffinity:
         return normalized(scores)
 
     def _weighted(self, terms: Terms, pod: Pod, cluster: ClusterState) -> list[Weighted]:
-        census, hard = cluster.census, self._hard_weight
-        required = census.affinity_towards(pod) if hard else []
-        preferred = census.preferences_about(pod)
-        # Of most pods nobody says anything, and they are to be done with quickly.
+        pod_counts, hard = cluster.pod_counts, self._hard_weight
+        required = pod_counts.affinity_towards(pod) if hard else []
+        preferred = pod_counts.preferences_about(pod)
+        # Most pods have no terms, and no terms select them: this must be fast.
         if not required and not preferred and not terms.preferred:
             return []
-        found = [(term, census.pods(term.selector), term.weight) for term in terms.preferred]
+        found = [(term, pod_counts.pods(term.selector), term.weight) for term in terms.preferred]
         found += [(term, tally, hard) for term, tally in required]
         found += [(term, tally, term.weight) for term, tally in preferred]
         return [
@@ -122,10 +122,10 @@ class InterPodAffinity:
 
 
 class _Required:
-    """By domain, how many pods there are that the requirements are about, or as it would be with others.
+    """The number of pods in each domain that the required terms select, with changes of a dry run.
 
-    `near`: pods that match all affinity terms; `far`: pods that match an anti-affinity term; `existing`: pods
-    that have an anti-affinity term which matches the pod.
+    `near` counts pods that match all affinity terms, `far` pods that match an anti-affinity term, and
+    `existing` pods with an anti-affinity term that matches the pod.
     """
 
     def __init__(self, pod: Pod, incoming: Incoming, near: Sums, far: Sums, existing: Sums) -> None:
@@ -139,27 +139,27 @@ class _Required:
         sums = (self._near.copy(), self.far.copy(), self.existing.copy())
         return _Required(self._pod, self._incoming, *sums)
 
-    def lonely(self, nodes: Nodes) -> Bools | None:
-        """Where the affinity does not hold; None if there is none.
+    def affinity_unmet(self, nodes: Nodes) -> Bools | None:
+        """Return the nodes on which the affinity does not hold; None if the pod has no required affinity.
 
-        The first pod of those that want to be together is allowed wherever the keys are there.
+        The first pod of a group with affinity to each other may use any node that has the topology keys.
         """
         if not self._incoming.companions:
             return None
-        census = nodes.cluster.census
-        if not self._near and all(census.selects(s, self._pod) for s in self._incoming.companions):
+        pod_counts = nodes.cluster.pod_counts
+        if not self._near and all(pod_counts.selects(s, self._pod) for s in self._incoming.companions):
             return self._near.lacking(nodes.rows)
         return self._near.missing(nodes.rows)
 
     def change(self, other: Pod, node: OneNode, number: int) -> None:
-        """Imagine so many more of the other pod on the node."""
-        cluster, census, incoming = node.cluster, node.cluster.census, self._incoming
+        """Count the other pod on the node `number` more times."""
+        cluster, pod_counts, incoming = node.cluster, node.cluster.pod_counts, self._incoming
         for term in Terms.of_placed(other).anti_affinity:
-            if census.selects(term.selector, self._pod):
+            if pod_counts.selects(term.selector, self._pod):
                 self.existing.change(cluster.domains.of(term.topology_key), node.row, number)
-        if incoming.companions and all(census.selects(s, other) for s in incoming.companions):
+        if incoming.companions and all(pod_counts.selects(s, other) for s in incoming.companions):
             for key in incoming.near:
                 self._near.change(cluster.domains.of(key), node.row, number)
         for term in incoming.terms.anti_affinity:
-            if census.selects(term.selector, other):
+            if pod_counts.selects(term.selector, other):
                 self.far.change(cluster.domains.of(term.topology_key), node.row, number)

@@ -1,4 +1,4 @@
-"""The weights of what is preferred, by domain: what the pod says of those on the nodes, and they of it."""
+"""The weights of preferred terms by domain, both of the incoming pod and of the pods on the nodes."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from longshore.cluster.domains import Domains
 from longshore.framework import MAX_SCORE
 from longshore.plugins.interpodaffinity.terms import Sums
 
-# Domains, how many pods there are on each row, and what one of them weighs.
+# Domains, the number of pods on each row, and the weight of one pod.
 Weighted = tuple[Domains, Ints, int]
 
 
 def preferences(parts: Sequence[Weighted]) -> Sums | None:
-    """The weights of all pods in each domain; None if no pod is in any."""
+    """Return the total weight in each domain, or None if no domain has such a pod."""
     sums = Sums.of((domains, by_row * weight) for domains, by_row, weight in parts)
-    # Weights may cancel each other out: that is not the same as none at all.
+    # Weights may cancel each other out, which is not the same as no pods.
     return sums if sums or any(domains.sums(by_row).any() for domains, by_row, _ in parts) else None
 
 
@@ -32,7 +32,7 @@ def score(sums: Sums, nodes: Nodes) -> Ints:
 
 
 def normalized(scores: Ints) -> Ints:
-    """From the lowest, which gets 0, to the highest; all 0 if they are equal."""
+    """Scale the scores so that the lowest is 0 and the highest is MAX_SCORE; all are 0 if they are equal."""
     lowest, highest = int(scores.min()), int(scores.max())
     if lowest == highest:
         return np.zeros_like(scores)

@@ -1,4 +1,4 @@
-"""The affinity terms of the pod that is to be scheduled, and what is counted for them by domain."""
+"""The affinity terms of the incoming pod, and sums by domain for them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,10 +15,10 @@ _ALL_NAMESPACES = LabelSelector()
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """The terms as they are asked about the pods on the nodes.
+    """The terms of the incoming pod, as they are matched with the pods on the nodes.
 
-    `companions`: what a pod has to match for the affinity, all of it at once; `near`: the keys in whose
-    domains there has to be such a pod. `problem`: why the terms cannot be understood.
+    `companions`: the selectors that a pod must all match to fulfill the affinity. `near`: the topology keys
+    in whose domains such a pod is required. `problem`: why the terms are invalid.
     """
 
     terms: Terms
@@ -46,7 +46,7 @@ class Sums:
 
     @classmethod
     def of(cls, columns: Iterable[tuple[Domains, Ints]]) -> "Sums":
-        """Sums of columns with one number for each row; those of the same key are added up."""
+        """Sum up columns with one number for each row. Columns with the same key are added."""
         by_row: dict[str, tuple[Domains, Ints]] = {}
         for domains, column in columns:
             _, before = by_row.get(domains.key, (domains, None))
@@ -54,18 +54,18 @@ class Sums:
         return cls({key: (domains, domains.sums(column)) for key, (domains, column) in by_row.items()})
 
     def __bool__(self) -> bool:
-        """There is something in some domain."""
+        """Whether any sum is not 0."""
         return any(sums.any() for _, sums in self._by_key.values())
 
     def values(self) -> Iterable[tuple[Domains, Ints]]:
         return self._by_key.values()
 
     def copy(self) -> "Sums":
-        # A change replaces the sums, so both may have the same.
+        # A change replaces the arrays, so copies can share them.
         return Sums(self._by_key)
 
     def change(self, domains: Domains, row: int, number: int) -> None:
-        """So many more in the domain of the row."""
+        """Add a number to the domain of the row."""
         domain = domains.ids[row]
         if domain != domains.outside:
             _, before = self._by_key.get(domains.key, (domains, None))
@@ -74,15 +74,15 @@ class Sums:
             self._by_key[domains.key] = domains, sums
 
     def positive(self, rows: Rows) -> Bools | None:
-        """Where a domain has something; None if there are no domains."""
+        """Return the rows with a positive sum for at least one key; None if there are no keys."""
         return _any(domains.at(sums, rows) > 0 for domains, sums in self._by_key.values())
 
     def missing(self, rows: Rows) -> Bools | None:
-        """Where a domain has nothing, or there is none."""
+        """Return the rows with no positive sum, or no domain, for at least one key."""
         return _any(domains.at(sums, rows) <= 0 for domains, sums in self._by_key.values())
 
     def lacking(self, rows: Rows) -> Bools | None:
-        """Where there is no domain for one of the keys."""
+        """Return the rows whose node lacks at least one of the keys."""
         return _any(domains.lacking(rows) for domains, _ in self._by_key.values())
 
 
@@ -111,10 +111,12 @@ def _incoming(pod: Pod) -> Incoming:
 
 
 def _as_incoming(term: Term) -> Term:
-    """As kube-scheduler asks: a namespace selector that no label contradicts stands for all namespaces.
+    """Return the term as kube-scheduler applies it to an incoming pod.
 
-    It looks up the namespaces that the selector selects, but still asks the selector about each pod, as if
-    the pod's namespace had no labels. A term of a pod on a node is taken at its word.
+    A namespace selector that matches a namespace without labels selects all namespaces.
+
+    kube-scheduler looks up the namespaces that the selector selects, but then also matches the selector with
+    each pod as if its namespace had no labels. The terms of pods on nodes are applied as written.
     """
     selector = term.selector
     if selector.namespace_selector is None or not selects(selector.namespace_selector, {}):

@@ -1,7 +1,7 @@
-"""Balance: no resource of the node should run out long before the others do.
+"""NodeResourcesBalancedAllocation: no resource of a node should run out long before the others.
 
-The deviation between the used shares of cpu and memory measures it. What counts is whether the pod makes the
-node's balance better or worse.
+The balance is measured by the deviation between the used shares of the resources. A node is scored by whether
+the pod makes its balance better or worse.
 """
 
 from functools import partial
@@ -10,14 +10,14 @@ from itertools import combinations
 import numpy as np
 
 from longshore.cluster import Nodes, OneNode, PodInfo
-from longshore.cluster.cached_column import Kept
+from longshore.cluster.cached_column import CachedColumn
 from longshore.config.arguments import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from longshore.framework import MAX_SCORE, SKIP, CycleState, Scope, Status
 from longshore.plugins.noderesources.scoring import (
     Amount,
-    Asked,
-    asked_of,
+    ScoredRequest,
     at_most,
+    scored_requests,
     truncated,
     uses,
 )
@@ -29,54 +29,57 @@ _HALF = MAX_SCORE // 2
 
 
 class NodeResourcesBalancedAllocation:
-    """Score: 75 where the pod leaves the balance as it is, up to 100 where it betters it, down to 50."""
+    """Score: 75 if the pod does not change the balance, up to 100 if it improves it, down to 50."""
 
     name = NAME
     scope = Scope.PODS
 
     def __init__(self, *, resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY) -> None:
         self._resources = resources
-        self._before: dict[tuple[str, ...], Kept] = {}
+        self._before: dict[tuple[str, ...], CachedColumn] = {}
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        # The best node of a pod without requests stays the best: all of its kind would gather there.
-        return None if any(amount for *_, amount in self._asked(state, pod)) else SKIP
+        # A pod without requests changes no balance, so all such pods would go to the same best node.
+        return None if any(amount for *_, amount in self._requests(state, pod)) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Amount:
-        asked = self._asked(state, pod)
-        if isinstance(nodes, OneNode) and (score := _score_of_one(asked, nodes)) is not None:
+        requests = self._requests(state, pod)
+        if isinstance(nodes, OneNode) and (score := _score_of_one(requests, nodes)) is not None:
             return score
-        gain = _balance(asked, nodes) - self._balance_before(asked, nodes)
+        gain = _balance(requests, nodes) - self._balance_before(requests, nodes)
         # Half of it, rounded down.
         return _HALF + (_HALF + gain >> 1)
 
-    def _balance_before(self, asked: list[Asked], nodes: Nodes) -> Amount:
-        """Whatever the pod asks for: over all nodes it is worked out for all pods together."""
-        without = [(resource, column, weight, 0) for resource, column, weight, _ in asked]
+    def _balance_before(self, requests: list[ScoredRequest], nodes: Nodes) -> Amount:
+        """Return the balance without the pod.
+
+        For all nodes it is cached, since it is the same for all pods.
+        """
+        without = [(resource, column, weight, 0) for resource, column, weight, _ in requests]
         if (
             not isinstance(nodes.rows, slice)
-            or len(asked) < 2
-            or any(fixed is None for _, fixed, *_ in asked)
+            or len(requests) < 2
+            or any(fixed is None for _, fixed, *_ in requests)
         ):
             return _balance(without, nodes)
-        key = tuple(resource for resource, *_ in asked)
+        key = tuple(resource for resource, *_ in requests)
         kept = self._before.get(key)
         if kept is None:
-            kept = self._before[key] = Kept(partial(_balance, without))
+            kept = self._before[key] = CachedColumn(partial(_balance, without))
         return kept.of(nodes)
 
-    def _asked(self, state: CycleState, pod: PodInfo) -> list[Asked]:
-        asked: list[Asked] | None = state.memo.get(NAME)
-        if asked is None:
-            asked = state.memo[NAME] = asked_of(self._resources, pod.requests)
-        return asked
+    def _requests(self, state: CycleState, pod: PodInfo) -> list[ScoredRequest]:
+        requests: list[ScoredRequest] | None = state.memo.get(NAME)
+        if requests is None:
+            requests = state.memo[NAME] = scored_requests(self._resources, pod.requests)
+        return requests
 
 
-def _balance(asked: list[Asked], nodes: Nodes) -> Amount:
-    """From MAX_SCORE / 2 to MAX_SCORE: how evenly the resources would be used with the pod on the node."""
+def _balance(requests: list[ScoredRequest], nodes: Nodes) -> Amount:
+    """Return how evenly the resources are used with the pod on the node, from MAX_SCORE / 2 to MAX_SCORE."""
     offered: list[Amount] = []
     shares: list[Amount] = []
-    for _, offer, used, amount in uses(asked, nodes, nonzero=False):
+    for _, offer, used, amount in uses(requests, nodes, nonzero=False):
         offered.append(offer.everywhere or offer.amount > 0)
         shares.append(offer.share(at_most(used + amount if amount else used, offer.amount)))
     if len(shares) < 2:
@@ -85,14 +88,14 @@ def _balance(asked: list[Asked], nodes: Nodes) -> Amount:
     return truncated((1 - deviation) * MAX_SCORE)
 
 
-def _score_of_one(asked: list[Asked], node: OneNode) -> int | None:
-    """The same for a single node with two resources, as it mostly is; None if it is another case.
+def _score_of_one(requests: list[ScoredRequest], node: OneNode) -> int | None:
+    """Return the score of a single node for two resources, or None if this is not the case.
 
-    After each placement one node is scored anew, and this is most of the work.
+    This is a fast path for the usual case: after each placement, one node has to be scored again.
     """
-    if len(asked) != 2:
+    if len(requests) != 2:
         return None
-    (_, first, _, more), (_, second, _, more_of_second) = asked
+    (_, first, _, more), (_, second, _, more_of_second) = requests
     if first is None or second is None:
         return None
     capacity, capacity_of_second = node.allocatable[first], node.allocatable[second]
@@ -111,16 +114,17 @@ def _score_of_one(asked: list[Asked], node: OneNode) -> int | None:
 
 
 def _half_difference(offered: list[Amount], shares: list[Amount]) -> Amount:
-    """The standard deviation of two."""
+    """Return the standard deviation of two shares."""
     difference = abs(shares[0] - shares[1]) / 2
     both = offered[0] & offered[1]
     return difference if both is True else difference * both
 
 
 def _deviation(offered: list[Amount], shares: list[Amount]) -> Amount:
-    """The standard deviation over the resources that a node offers.
+    """Return the standard deviation over the resources that a node offers.
 
-    Added up one by one: the last digit can decide, and Python's `sum` is more exact than kube-scheduler.
+    The shares are added one by one, because the last digit can decide and Python's `sum` is more exact than
+    kube-scheduler.
     """
     count: Amount = 0
     total: Amount = 0.0
@@ -132,7 +136,7 @@ def _deviation(offered: list[Amount], shares: list[Amount]) -> Amount:
     squares: Amount = 0.0
     for has, share in zip(offered, shares, strict=True):
         squares += (share - mean) * (share - mean) * has
-    # Where two are offered it is their half difference, to the last digit; the other pairs add nothing then.
+    # If two are offered, the result is half their difference, exact to the last digit; other pairs add 0.
     of_two: Amount = 0.0
     for a, b in combinations(range(len(shares)), 2):
         of_two += _half_difference([offered[a], offered[b]], [shares[a], shares[b]])

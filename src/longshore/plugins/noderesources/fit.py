@@ -1,6 +1,7 @@
-"""Room on the node: enough of every resource for the pod, and the emptier node is the better one.
+"""NodeResourcesFit: the node must have enough of every resource that the pod requests.
 
-Or the fuller one, or any shape between the two: that is for the scoring strategy to say.
+The scoring strategy decides whether emptier nodes or fuller ones are better, or specifies a function of its
+own.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,11 +16,11 @@ from longshore.framework import Action, CycleState, Rejection, Resource, Scope, 
 from longshore.plugins.noderesources.scoring import (
     FIXED,
     Amount,
-    Asked,
     Rating,
+    ScoredRequest,
     Use,
-    asked_of,
     free_share,
+    scored_requests,
     shaped,
     used_share,
     uses,
@@ -36,7 +37,7 @@ _SCORE = f"{NAME}/score"
 
 
 class NodeResourcesFit:
-    """Filter: what the pod asks for is free. Score: by the share that stays free, or is used."""
+    """Filter: the node has enough free resources. Score: the share that stays free, or that is used."""
 
     name = NAME
     scope = Scope.PODS
@@ -79,20 +80,20 @@ class NodeResourcesFit:
                 continue
             capacity = allocatable[column]
             short = amount > capacity - requested[column]
-            # Every node has enough, as it mostly is: there is nothing to tell.
+            # Usually every node has enough.
             if not (short if isinstance(short, bool) else short.any()):
                 continue
-            # Against too many pods evicting some helps, even where the node admits none.
+            # Eviction helps against too many pods, even if the node allows none at all.
             yield Rejection(reason, short, amount > capacity if column != PODS else False)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Amount:
-        asked = state.memo.get(_SCORE)
-        if asked is None:
-            asked = state.memo[_SCORE] = self._asked(pod)
-        return self._mean(uses(asked, nodes, nonzero=True), self._rating)
+        requests = state.memo.get(_SCORE)
+        if requests is None:
+            requests = state.memo[_SCORE] = self._requests(pod)
+        return self._mean(uses(requests, nodes, nonzero=True), self._rating)
 
     def _wanted(self, pod: PodInfo) -> list[tuple[str, int | None, int, str]]:
-        """What the node must have free: resource, its column if that is fixed, amount, and the reason."""
+        """Return what must be free: each resource, its column if that is fixed, the amount, and a reason."""
         others = sorted(set(pod.requests).difference(FIXED_COLUMNS))
         return [
             (resource, FIXED.get(resource), pod.requests[resource], _reason(resource))
@@ -105,15 +106,15 @@ class NodeResourcesFit:
             resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
         )
 
-    def _asked(self, pod: PodInfo) -> list[Asked]:
+    def _requests(self, pod: PodInfo) -> list[ScoredRequest]:
         if pod.pod.spec.resources is None:
             cpu, memory = pod.nonzero
-            return asked_of(self._scored, {**pod.requests, "cpu": cpu, "memory": memory})
-        # kube-scheduler 1.36 does not look at the requests of the pod as a whole when it scores here.
+            return scored_requests(self._scored, {**pod.requests, "cpu": cpu, "memory": memory})
+        # kube-scheduler 1.36 ignores pod-level requests in this score.
         bare = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, resources=None))
         by_container = PodInfo.of(bare)
         cpu, memory = by_container.nonzero
-        return asked_of(self._scored, {**by_container.requests, "cpu": cpu, "memory": memory})
+        return scored_requests(self._scored, {**by_container.requests, "cpu": cpu, "memory": memory})
 
     def _room_was_freed(self, pod: Pod, old: Pod, new: Pod | None) -> bool:
         if new is None:
@@ -126,7 +127,7 @@ class NodeResourcesFit:
         return any(before.get(r, 0) > after.get(r, 0) for r in PodInfo.of(pod).requests)
 
     def _node_has_more_room(self, pod: Pod, old: Node | None, new: Node) -> bool:
-        """Whether the pod would fit there if no other pod was, and something it asks for has grown."""
+        """Whether the pod would fit on the empty node, and a resource that it requests has grown."""
         wanted = self._wanted(PodInfo.of(pod))
         offered = allocatable_amounts(new.status.allocatable)
         if any(amount > offered.get(resource, 0) for resource, _, amount, _ in wanted):
@@ -150,5 +151,5 @@ def _reason(resource: str) -> str:
 
 
 def _is_extended(resource: str) -> bool:
-    """Brought in by someone else than Kubernetes."""
+    """Whether the resource is an extended resource: not one of Kubernetes' own."""
     return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")

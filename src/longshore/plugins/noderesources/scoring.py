@@ -1,6 +1,6 @@
-"""Arithmetic of the scores by resources, the same for the arrays of many nodes and the numbers of one.
+"""The arithmetic of resource scores, for the arrays of many nodes and the numbers of a single one.
 
-What is no operator has a form for each of the two.
+Most of it uses only operators, which work for both. The few other functions handle each case.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,25 +16,25 @@ from longshore.framework import MAX_SCORE
 # An array for many nodes, or a number for one.
 Amount = Any
 
-# A resource with its column if that is fixed, its weight in the score, and how much of it the pod asks for.
-Asked = tuple[str, int | None, int, int]
+# A resource, its column if that is fixed, its weight in the score, and how much of it the pod requests.
+ScoredRequest = tuple[str, int | None, int, int]
 # What the nodes offer of a resource.
 Offered = Any
-# For a resource: its weight, what the nodes offer, what their pods use, and how much the pod would add.
+# For a resource: its weight, what the nodes offer, what their pods use, and what the pod would add.
 Use = tuple[int, Offered, Amount, int]
 
-# Given what is offered and what would be used: from 0 to MAX_SCORE, 0 where nothing is offered.
+# Rates what would be used of what is offered, from 0 to MAX_SCORE; 0 if nothing is offered.
 Rating = Callable[[Offered, Amount], Amount]
 
-# Every cluster has the column of these.
+# The resources that have a column in every cluster.
 FIXED = {name: column for column, name in enumerate(FIXED_COLUMNS)}
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HIGHEST_SHAPE_SCORE = 10
 
 
-def asked_of(specs: Sequence[ResourceSpec], amounts: Mapping[str, int]) -> list[Asked]:
-    """The resources that count for a pod: others than the native ones do if it asks for them."""
+def scored_requests(specs: Sequence[ResourceSpec], amounts: Mapping[str, int]) -> list[ScoredRequest]:
+    """Return the resources that count for a pod: the native ones, and others that it requests."""
     return [
         (spec.name, FIXED.get(spec.name), spec.weight, amounts.get(spec.name, 0))
         for spec in specs
@@ -42,10 +42,10 @@ def asked_of(specs: Sequence[ResourceSpec], amounts: Mapping[str, int]) -> list[
     ]
 
 
-def uses(asked: Sequence[Asked], nodes: Nodes, *, nonzero: bool) -> Iterator[Use]:
-    """`nonzero`: a container that asks for no cpu or memory is taken to use some."""
+def uses(requests: Sequence[ScoredRequest], nodes: Nodes, *, nonzero: bool) -> Iterator[Use]:
+    """Yield how the resources are used. With `nonzero`, containers without requests count with a default."""
     requested = nodes.requested
-    for resource, fixed, weight, amount in asked:
+    for resource, fixed, weight, amount in requests:
         column = nodes.cluster.column(resource) if fixed is None else fixed
         if nonzero and column == CPU:
             yield weight, nodes.offer(CPU), nodes.nonzero_requested[0], amount
@@ -56,19 +56,19 @@ def uses(asked: Sequence[Asked], nodes: Nodes, *, nonzero: bool) -> Iterator[Use
 
 
 def weighted_mean(parts: Iterator[Use], rating: Rating) -> Amount:
-    """The mean over the resources that a node offers, rounded down."""
+    """Return the weighted mean over the resources that a node offers, rounded down."""
     total: Amount = 0
     weights: Amount = 0
     for weight, offered, used, amount in parts:
         rated = rating(offered, used + amount)
         total += rated if weight == 1 else weight * rated
-        # To divide by one number is much quicker than by an array of them.
+        # Dividing by one number is much faster than by an array.
         weights += weight if offered.everywhere else weight * (offered.amount > 0)
     return total // (weights + (weights == 0))
 
 
 def weighted_mean_of_rated(parts: Iterator[Use], rating: Rating) -> Amount:
-    """The mean over the resources that are rated above 0, rounded to the nearest, halves up."""
+    """Return the weighted mean over the resources rated above 0, rounded to the nearest integer, half up."""
     total: Amount = 0
     weights: Amount = 0
     for weight, offered, used, amount in parts:
@@ -87,7 +87,7 @@ def used_share(offered: Offered, use: Amount) -> Amount:
 
 
 def shaped(shape: Sequence[ShapePoint]) -> Rating:
-    """The used share through a function that is linear between the points of the shape."""
+    """Return a rating by the used share, with a function that is linear between the points of the shape."""
     points = [(point.utilization, point.score * MAX_SCORE // _HIGHEST_SHAPE_SCORE) for point in shape]
     ratings = np.array([_broken_line(points, share) for share in range(MAX_SCORE + 1)])
     return lambda offered, use: ratings[used_share(offered, use)]
@@ -100,14 +100,14 @@ def at_most(amount: Amount, limit: Amount) -> Amount:
 
 
 def at_least_0(amount: Amount) -> Amount:
-    """In place, if it is an array."""
+    """Return the amount, but not less than 0. An array is changed in place."""
     if isinstance(amount, np.ndarray):
         return np.maximum(amount, 0, out=amount)
     return amount if amount > 0 else 0
 
 
 def truncated(amount: Amount) -> Amount:
-    """Without the fraction."""
+    """Return the amount without its fraction."""
     return amount.astype(np.int64) if isinstance(amount, np.ndarray) else int(amount)
 
 
@@ -117,7 +117,7 @@ def _broken_line(points: Sequence[tuple[int, int]], at: int) -> int:
         return score_before
     for end, score in points[1:]:
         if at <= end:
-            # Toward zero, also where the line falls.
+            # Rounded toward zero, also if the line falls.
             return score_before + int((score - score_before) * (at - before) / (end - before))
         before, score_before = end, score
     return score_before

@@ -1,4 +1,8 @@
-"""NodeVolumeLimits: how many volumes of each CSI driver a node can attach."""
+"""NodeVolumeLimits: a node can attach only so many volumes of each CSI driver.
+
+`plugin` compares a pod's volumes with the limits, `volumes` finds the volumes of a pod, and `attached` counts
+the volumes that each node already has.
+"""
 
 from longshore.plugins.nodevolumelimits.plugin import NodeVolumeLimits
 

@@ -1,6 +1,7 @@
-"""How many volumes each node has attached, as columns: one for each driver, in step with the cluster.
+"""How many volumes each node has attached, in one column for each driver.
 
-A row is looked at again when its pods change, or a claim, a volume, an attachment or the limits behind it.
+A row is computed again when its pods change, or a claim, a volume, an attachment, or a limit that it depends
+on.
 """
 
 from collections import Counter
@@ -27,12 +28,12 @@ _KINDS = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachmen
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What was found on a node that has limits; nothing is looked for on others."""
+    """The volumes of a node that has limits. Nodes without limits are not examined."""
 
     limits: dict[str, int] = {}
-    # By the pods on it.
+    # The volumes that the pods on the node use.
     used: frozenset[Attached] = frozenset()
-    # Those, and what the API server has as attached, with a pod or without.
+    # These, and the volumes that are attached according to the API server, even without a pod.
     held: frozenset[Attached] = frozenset()
     problem: str = ""
 
@@ -54,14 +55,14 @@ class AttachedVolumes:
         return self._counts[driver]
 
     def limits(self, driver: str) -> Ints | None:
-        """NO_LIMIT where a node has none; None if no node has one."""
+        """Return the limit of each row, or NO_LIMIT; None if no node has a limit for the driver."""
         return self._limits.get(driver)
 
     def row(self, row: int) -> Row:
         return self._rows.get(row, _NOTHING)
 
     def imagined(self, row: int, pods: Iterable[Pod], cluster: ClusterState) -> Row:
-        """The row as it would be with these pods."""
+        """Return the row as it would be with these pods."""
         now = self.row(row)
         used: frozenset[Attached] = frozenset().union(
             *(volumes_of(pod, cluster, incoming=False) for pod in pods)
@@ -73,11 +74,11 @@ class AttachedVolumes:
 
     @property
     def problem(self) -> str:
-        """Why the volumes on some node cannot be told."""
+        """Why the volumes on some node cannot be determined."""
         return next(iter(self._problems.values()), "")
 
     def follow(self, cluster: ClusterState) -> None:
-        """Look again at the rows for which something has changed."""
+        """Update the rows for which something has changed."""
         rows = self._changed_rows(cluster)
         if rows is None:
             rows = set(range(len(cluster.known)))
@@ -103,7 +104,7 @@ class AttachedVolumes:
         self._attached_to: dict[str, str] = {}
 
     def _changed_rows(self, cluster: ClusterState) -> set[int] | None:
-        """None stands for all of them."""
+        """Return the rows that changed; None means all of them."""
         changed = cluster.journal.rows_since(self._position)
         if changed is None:
             return None
@@ -122,7 +123,7 @@ class AttachedVolumes:
         return rows
 
     def _put_attachment(self, key: str, attachment: VolumeAttachment | None) -> list[str]:
-        """The nodes that it was on and is on."""
+        """Update an attachment. Return the nodes that it was on and is on now."""
         before = self._attached_to.pop(key, "")
         if before:
             self._attachments[before].pop(key, None)

@@ -1,4 +1,4 @@
-"""How many volumes a node can attach: each CSI driver has its limit there."""
+"""NodeVolumeLimits: the number of volumes that each CSI driver can attach to a node is limited."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ REASON = "node(s) exceed max volume count"
 
 
 class _Wanted:
-    """The pod's volumes, and the pods of rows on which others are imagined."""
+    """The pod's volumes, and the pods of the rows to which pods were added or removed in a dry run."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class _Wanted:
         return _Wanted(self.volumes, imagined, self.problem)
 
     def pods(self, node: OneNode) -> dict[str, Pod]:
-        """By UID, to be changed."""
+        """Return the pods by UID, as a dict that the caller may change."""
         pods = self.imagined.get(node.row)
         if pods is None:
             on_node = node.cluster.pods_on(node.row)
@@ -44,7 +44,7 @@ class _Wanted:
 
 
 class NodeVolumeLimits:
-    """Filter: the node can attach the pod's volumes besides those that it has."""
+    """Filter: the node can attach the pod's volumes in addition to those that it has."""
 
     name = NAME
     scope = Scope.CLUSTER
@@ -66,7 +66,7 @@ class NodeVolumeLimits:
         try:
             wanted = volumes_of(pod.pod, cluster, incoming=True)
         except Unusable as problem:
-            # Told by the filter: VolumeBinding has better words for it, and its turn in PreFilter is later.
+            # Reported by the filter, because VolumeBinding's PreFilter comes later and has a better message.
             state[NAME] = _Wanted(frozenset(), {}, problem)
             return None
         if not wanted:
@@ -96,7 +96,7 @@ class NodeVolumeLimits:
             limits = attached.limits(driver)
             if limits is not None:
                 exceeded |= nodes.take(attached.counts(driver)) + more > nodes.take(limits)
-        # Nodes that have some of the volumes already, or other pods in imagination, are counted one by one.
+        # Nodes that already have some of the volumes, or other pods in a dry run, are counted one by one.
         special = attached.rows_using(volumes) | wanted.imagined.keys()
         if special:
             numbers = nodes.numbers

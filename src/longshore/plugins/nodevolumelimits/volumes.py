@@ -9,12 +9,12 @@ from longshore.plugins.volumes.claims import class_of_claim, not_found, not_made
 
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
 
-# The driver and its name for the volume.
+# The CSI driver, and its handle of the volume.
 Attached = tuple[str, str]
 
 
 class Unusable(Exception):
-    """Which volumes a pod attaches cannot be told."""
+    """It cannot be determined which volumes a pod attaches."""
 
 
 class ClaimMissing(Unusable):
@@ -22,7 +22,7 @@ class ClaimMissing(Unusable):
 
 
 def volumes_of(pod: Pod, cluster: ClusterState, *, incoming: bool) -> frozenset[Attached]:
-    """The volumes that CSI drivers attach for the pod."""
+    """Return the volumes that CSI drivers attach for the pod."""
     found = set()
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is None and volume.ephemeral is None:
@@ -53,7 +53,7 @@ def _claim(
 
 
 def behind(pods: Iterable[Pod], cluster: ClusterState) -> Iterator[tuple[type, str]]:
-    """The claims of the pods and their volumes, be they there or not."""
+    """Yield the keys of the pods' claims and of their volumes, even of missing ones."""
     for pod in pods:
         for volume in pod.spec.volumes:
             if name := volume.claim_of(pod.metadata.name):
@@ -94,7 +94,7 @@ def _of_claim(claim: PersistentVolumeClaim, cluster: ClusterState) -> Attached |
 
 
 def _of_class(claim: PersistentVolumeClaim, cluster: ClusterState) -> Attached | None:
-    """A volume that is still to be made: no driver has a name for it yet."""
+    """Return a volume that has yet to be provisioned, with a placeholder for the driver's handle."""
     storage_class = cluster.get(StorageClass, class_of_claim(claim))
     if storage_class is None:
         return None

@@ -1,7 +1,7 @@
-"""What a pod's spreading comes down to: its own constraints, or the profile's for pods that have none.
+"""The spread constraints of a pod: its own, or the profile's for pods that have none.
 
-The profile's constraints do not say which pods to spread among. That follows from the services that select
-the pod and from the controller that owns it; a pod that has neither is not spread.
+The constraints of a profile have no selector. It is derived from the Services that select the pod and from
+the controller that owns it; a pod that has neither is not spread.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,8 +43,8 @@ _OWNERS: Mapping[tuple[str, str], type[_Owner]] = {
 class Constraint(msgspec.Struct, frozen=True):
     """A constraint with its defaults filled in.
 
-    `pods` are those that count. It is None where the selector is empty: kube-scheduler counts no pod then,
-    though it takes every pod to match.
+    `pods` selects the pods that count. It is None if the selector is empty: kube-scheduler then counts no
+    pods, although such a selector matches all of them.
     """
 
     topology_key: str
@@ -54,12 +54,12 @@ class Constraint(msgspec.Struct, frozen=True):
     pods: PodSelector | None
     honor_affinity: bool
     honor_taints: bool
-    # Whether the pod itself is among those it is to be spread among.
+    # Whether the pod matches its own constraint.
     self_match: bool
 
 
 def own_constraints(pod: Pod, action: str) -> tuple[Constraint, ...]:
-    """Those that the pod has itself, of one of the two kinds. Raises `InvalidSelector`."""
+    """Return the pod's own constraints, either the hard or the soft ones. Raises `InvalidSelector`."""
     return tuple(
         _constraint(pod, constraint, selector_of(constraint, pod))
         for constraint in pod.spec.topology_spread_constraints
@@ -68,21 +68,21 @@ def own_constraints(pod: Pod, action: str) -> tuple[Constraint, ...]:
 
 
 def selector_of(constraint: TopologySpreadConstraint, pod: Pod) -> LabelSelector | None:
-    """The selector of the pod's constraint with the values that the pod has for `matchLabelKeys`."""
+    """Return the selector of the constraint, including the pod's values of `matchLabelKeys`."""
     selector, labels = constraint.label_selector, pod.metadata.labels
     wanted = {key: labels[key] for key in constraint.match_label_keys if key in labels}
     return selector if selector is None or not wanted else _both(wanted, selector)
 
 
 class ServiceSelectors:
-    """What the services of each namespace look for, in step with the cluster."""
+    """The selectors of the Services by namespace, updated when Services change."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, list[Mapping[str, str]]] = {}
         self._seen: tuple[ClusterState, int] | None = None
 
     def about(self, pod: Pod, cluster: ClusterState) -> dict[str, str]:
-        """What the services that select the pod look for, taken together."""
+        """Return the selectors of all Services that select the pod, merged."""
         seen = (cluster, cluster.version(Service))
         if seen != self._seen:
             self._seen = seen
@@ -97,7 +97,7 @@ class ServiceSelectors:
 
 
 def owner_of(pod: Pod, cluster: ClusterState) -> _Owner | None:
-    """The controller of the pod, if it is one that tells which pods are its own."""
+    """Return the controller of the pod, if it is of a kind that has a pod selector."""
     kind = owner_kind(pod)
     controller = pod.metadata.controller
     if kind is None or controller is None:
@@ -113,7 +113,7 @@ def owner_kind(pod: Pod) -> type[_Owner] | None:
 def default_constraints(
     pod: Pod, defaults: Iterable[TopologySpreadConstraint], services: Mapping[str, str], owner: _Owner | None
 ) -> tuple[Constraint, ...]:
-    """The profile's constraints for a pod that has none, given what its services and its owner select."""
+    """Return the profile's constraints for a pod without any, with the selector of its owner and Services."""
     selector = _default_selector(services, owner)
     if selector == _EVERYTHING:
         return ()
@@ -147,7 +147,7 @@ def _constraint(pod: Pod, given: TopologySpreadConstraint, selector: LabelSelect
 
 
 def _both(labels: Mapping[str, str], selector: LabelSelector) -> LabelSelector:
-    """Labels and selector at once. They may contradict each other, so one must not replace the other."""
+    """Combine labels and a selector. They may contradict each other, so neither may replace the other."""
     required = tuple(
         LabelSelectorRequirement(key=key, operator="In", values=(value,))
         for key, value in selector.match_labels.items()

@@ -1,7 +1,7 @@
-"""How many of the pods are in each domain: for one constraint, and as it would be with other pods.
+"""The number of matching pods in each domain of a constraint, also with changes of a dry run.
 
-Which nodes count for a constraint depends on the nodes and on the pod alone, so it is worked out once for all
-pods of a kind and again when a node changes. An attempt then only adds up.
+Which nodes count for a constraint depends only on the nodes and the pod. It is computed once for all pods of
+a shape, and again when a node changes. An attempt only has to sum up.
 """
 
 from collections.abc import Iterable
@@ -25,27 +25,27 @@ from longshore.plugins.tainttoleration import tolerates
 
 
 class Spread(msgspec.Struct, frozen=True, gc=False):
-    """A constraint and the domains it is about, as they are now."""
+    """A constraint with its domains as they are now."""
 
     constraint: Constraint
     domains: Domains
 
     def by_row(self, cluster: ClusterState) -> Ints | None:
-        """How many of the pods are on each row; None if none counts."""
+        """Return how many matching pods are on each row, or None if there are none."""
         pods = self.constraint.pods
-        tally = None if pods is None else cluster.census.pods(pods)
+        tally = None if pods is None else cluster.pod_counts.pods(pods)
         return tally.by_row if tally is not None and tally.total else None
 
     def sums(self, cluster: ClusterState) -> Ints:
-        """How many of them are in each domain."""
+        """Return how many matching pods are in each domain."""
         by_row = self.by_row(cluster)
         return np.zeros(self.domains.outside + 1, np.int64) if by_row is None else self.domains.sums(by_row)
 
 
 class Spreads:
-    """The hard or the soft constraints (`action`) of all pods of a kind, in step with the cluster.
+    """The hard or the soft constraints (`action`) of all pods of a shape, updated with the cluster.
 
-    `all_keys`: only nodes that have the keys of all constraints count. Raises `InvalidSelector`.
+    With `all_keys`, only nodes that have the keys of all constraints count. Raises `InvalidSelector`.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Spreads:
             self._nodes_seen = None
 
     def _counting(self, constraint: Constraint, pod: Pod, cluster: ClusterState) -> Bools | None:
-        """The rows that count for the constraint; None if all with its key do."""
+        """Return the rows that count for the constraint; None if all rows with its key do."""
         rows, labels = slice(0, len(cluster.known)), cluster.labels
         where: list[Bools] = []
         if self._all_keys:
@@ -108,32 +108,35 @@ class Spreads:
 
 
 class Count:
-    """How many of the pods are in each domain of one constraint, and how many there may be."""
+    """The number of matching pods in each domain of one constraint, compared with the allowed number."""
 
     __slots__ = ("_lowest", "_sums", "spread")
 
     def __init__(self, spread: Spread, sums: Ints, lowest: int | None = None) -> None:
         self.spread = spread
         self._sums = sums
-        # Of all domains; None if it has to be looked for.
+        # The lowest sum of all domains; None if it has to be computed.
         self._lowest = lowest
 
     def copy(self) -> "Count":
-        # A change replaces the sums, so both may have the same.
+        # A change replaces the array, so copies can share it.
         return Count(self.spread, self._sums, self._lowest)
 
     def exceeded(self, nodes: Nodes) -> Bools:
-        """Where the pod would be one too many."""
+        """Return the nodes on which the pod would exceed the allowed skew."""
         constraint, domains = self.spread.constraint, self.spread.domains
         if self._lowest is None:
             self._lowest = domains.lowest(self._sums)
-        # With too few domains, those that are missing are taken to be there, empty.
+        # With fewer domains than `min_domains`, the missing ones count as empty.
         lowest = self._lowest if domains.populated >= constraint.min_domains else 0
         highest = constraint.max_skew - constraint.self_match + lowest
         return domains.at(self._sums, nodes.rows) > highest
 
     def change(self, pod: Pod, row: int, number: int) -> None:
-        """Imagine so many more of the pod on the row; a terminating one counts here, as in kube-scheduler."""
+        """Count the pod `number` more times on the row.
+
+        A terminating one counts here, as in kube-scheduler.
+        """
         domains = self.spread.domains
         if not domains.counts(row) or not selects(self.spread.constraint.selector, pod.metadata.labels):
             return
@@ -142,14 +145,14 @@ class Count:
         before = int(self._sums[domain])
         self._sums[domain] += number
         if self._lowest is not None:
-            # If the emptiest domain grows, another one may be the emptiest.
+            # If the emptiest domain grows, another one may be the emptiest now.
             self._lowest = (
                 None if before == self._lowest < before + number else min(self._lowest, before + number)
             )
 
 
 class Counts:
-    """All hard constraints of a pod."""
+    """The counts for all hard constraints of a pod."""
 
     def __init__(self, counts: list[Count]) -> None:
         self.counts = counts

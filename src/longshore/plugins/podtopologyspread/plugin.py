@@ -1,7 +1,8 @@
-"""Spreading: pods of a kind are to be about as many in each zone, on each node, or in other such domains.
+"""PodTopologySpread: distributes the pods of a workload evenly over zones, nodes, or other domains.
 
-The skew of a domain is how many more of the pods it has than the one with the fewest. A hard constraint
-forbids nodes where the pod would raise it too far; a soft one prefers those where few of the pods are.
+The skew of a domain is how many more matching pods it has than the domain with the fewest. A hard constraint
+excludes nodes on which the pod would make the skew too large; a soft one prefers domains with few matching
+pods.
 """
 
 from collections.abc import Sequence
@@ -31,10 +32,10 @@ _MEMO = {action: f"{NAME}/{action}" for action in (HARD, SOFT)}
 
 
 class PodTopologySpread:
-    """Filter: hard constraints hold. Score: few of the pods are where the soft constraints look.
+    """Filter: the hard constraints hold. Score: few matching pods in the domains of the soft constraints.
 
-    `default_constraints` are for pods that have none, if `defaulting_type` is List; with System there are two
-    soft ones, over the nodes and over the zones.
+    Pods without constraints get `default_constraints` if `defaulting_type` is List. With System they get two
+    soft ones, over nodes and over zones.
     """
 
     name = NAME
@@ -57,7 +58,8 @@ class PodTopologySpread:
         )
 
     def concerns(self, pod: PodInfo) -> bool:
-        # Without labels no service selects the pod, and without an owner nothing else tells where it belongs.
+        # Default constraints apply only to pods with labels, which Services can select, or with a known
+        # owner.
         return bool(pod.pod.spec.topology_spread_constraints) or bool(
             self._defaults and (pod.pod.metadata.labels or owner_kind(pod.pod))
         )
@@ -83,7 +85,7 @@ class PodTopologySpread:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
         counts: Counts = state[NAME]
         rejections: list[Rejection] = []
-        # Of each node only the first constraint is told that does not hold.
+        # Only the first violated constraint of each node is reported.
         refused: Bools | None = None
         for count in counts.counts:
             found = [(REASON, count.exceeded(nodes), False)]
@@ -121,7 +123,7 @@ class PodTopologySpread:
         return memo.current(pod, cluster, self._services)
 
     def _needs_all_keys(self, pod: Pod) -> bool:
-        # With the system's constraints, nodes without a zone are still spread over.
+        # With the system's default constraints, nodes without a zone count too.
         return bool(pod.spec.topology_spread_constraints) or not self._system
 
     def _pod_matters(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
@@ -129,7 +131,7 @@ class PodTopologySpread:
             return False
         hard = self._hard(pod)
         if not pod.spec.topology_spread_constraints:
-            # A hint does not look up services and owners: any pod of the namespace may count.
+            # Services and owners are not looked up here, so any pod of the namespace may count.
             return bool(hard)
         selectors = [selector_of(constraint, pod) for constraint in hard]
         if old is None or new is None:
@@ -162,6 +164,6 @@ def _may_count(other: Pod, pod: Pod) -> bool:
 
 
 def _values(node: Node | None, keys: list[str]) -> list[str] | None:
-    """The node's values of the keys; None if it lacks one."""
+    """Return the node's values of the keys, or None if it lacks one of them."""
     labels = {} if node is None else node.metadata.labels
     return [labels[key] for key in keys] if node is not None and all(key in labels for key in keys) else None

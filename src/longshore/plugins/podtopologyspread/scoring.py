@@ -1,4 +1,4 @@
-"""How crowded a node's domains are already, over all soft constraints of a pod."""
+"""Scores by how many matching pods a node's domains already have, over all soft constraints of a pod."""
 
 import math
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from longshore.plugins.podtopologyspread.counts import Spread
 
 
 class Scoring:
-    """What the nodes that passed have in common.
+    """The weights of the constraints for the feasible nodes.
 
-    A key with many domains has few pods in each, so the counts of a domain weigh more the more domains there
-    are. `ignored` nodes lack a key that they should have; None if there are none.
+    A key with many domains has few pods in each, so the counts weigh more the more domains there are.
+    `ignored` nodes lack a required key; None if there are none.
     """
 
     def __init__(self, spreads: Sequence[Spread], nodes: Nodes, *, all_keys: bool) -> None:
@@ -30,20 +30,20 @@ class Scoring:
         self._weighted = [(s, np.float64(math.log(self._domains(s, nodes) + 2))) for s in spreads]
 
     def score(self, nodes: Nodes) -> Ints:
-        """The higher, the more crowded."""
+        """Return the scores before normalization. The more matching pods, the higher."""
         total: Floats | None = None
         for spread, weight in self._weighted:
-            crowd = _crowd(spread, weight, nodes)
-            total = crowd if total is None else total + crowd
+            part = _part(spread, weight, nodes)
+            total = part if total is None else total + part
         if total is None:
             raise ValueError("no constraint to score by")
         if self.ignored is not None:
             total[self.ignored] = 0
-        # Rounded half up: they are not negative, and none is so close to 0.5 that adding it would be inexact.
+        # Rounded half up: the sums are not negative, and none is so close to 0.5 that adding 0.5 is inexact.
         return (total + 0.5).astype(np.int64)
 
     def _domains(self, spread: Spread, nodes: Nodes) -> int:
-        """Among the nodes that passed. Those without the key, if not ignored, are in one of their own."""
+        """Return the number of domains of the feasible nodes. Those without the key count as one domain."""
         if spread.constraint.topology_key == HOSTNAME and self.ignored is None:
             return len(nodes.rows) if isinstance(nodes.rows, np.ndarray) else len(nodes)
         ids = spread.domains.ids[nodes.rows]
@@ -55,7 +55,7 @@ class Scoring:
 
 
 def normalized(scores: Ints, ignored: Bools | None) -> Ints:
-    """The most crowded nodes get least; 0 for the ignored ones."""
+    """Normalize the scores: nodes with the most matching pods get the lowest score, ignored ones get 0."""
     counted = scores if ignored is None else scores[~ignored]
     if not len(counted):
         return np.zeros_like(scores)
@@ -70,18 +70,18 @@ def normalized(scores: Ints, ignored: Bools | None) -> Ints:
     return result
 
 
-def _crowd(spread: Spread, weight: np.float64, nodes: Nodes) -> Floats:
-    """The part of one constraint; nothing where its key is absent."""
+def _part(spread: Spread, weight: np.float64, nodes: Nodes) -> Floats:
+    """Return what one constraint adds to the scores; 0 where its key is absent."""
     domains, cluster = spread.domains, nodes.cluster
     tolerated = spread.constraint.max_skew - 1
     if spread.constraint.topology_key != HOSTNAME:
         by_domain: Floats = spread.sums(cluster) * weight + tolerated
         by_domain[-1] = 0
         return domains.at(by_domain, nodes.rows)
-    # The node is what counts here, whatever its label says and whichever nodes count otherwise.
+    # Here each node is a domain, whatever its label is and whichever nodes count otherwise.
     by_row = spread.by_row(cluster)
-    crowd: Floats = np.zeros(len(domains.ids))[nodes.rows] if by_row is None else by_row[nodes.rows] * weight
-    crowd += tolerated
+    part: Floats = np.zeros(len(domains.ids))[nodes.rows] if by_row is None else by_row[nodes.rows] * weight
+    part += tolerated
     if not domains.complete:
-        crowd[domains.lacking(nodes.rows)] = 0
-    return crowd
+        part[domains.lacking(nodes.rows)] = 0
+    return part

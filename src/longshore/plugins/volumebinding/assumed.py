@@ -1,6 +1,6 @@
-"""Volumes and claims as they will be once our writes are seen, laid over what the API server has told.
+"""Volumes and claims as they will be after our writes, in front of what the API server has reported.
 
-An assumed version holds as long as the version that it was made from is the newest one known.
+An assumed version is valid as long as the version that it was made from is the newest known one.
 """
 
 from collections.abc import Callable
@@ -19,32 +19,32 @@ class Assumed(Generic[T]):
         self._objects: dict[str, T] = {}
 
     def get(self, key: str) -> T | None:
-        told = self._cluster().get(self._kind, key)
-        return None if told is None else self.over(told)
+        known = self._cluster().get(self._kind, key)
+        return None if known is None else self.over(known)
 
-    def over(self, told: T) -> T:
-        """The assumed version of the object, if there is one."""
+    def over(self, known: T) -> T:
+        """Return the assumed version of the object, or the object itself if there is none."""
         if not self._objects:
-            return told
-        assumed = self._objects.get(told.key)
-        return assumed if assumed is not None and _version(assumed) == _version(told) else told
+            return known
+        assumed = self._objects.get(known.key)
+        return assumed if assumed is not None and _version(assumed) == _version(known) else known
 
     def assume(self, changed: T) -> None:
         self._expire()
         self._objects[changed.key] = changed
 
     def restore(self, changed: T) -> None:
-        """The write will not be made."""
+        """Drop an assumed version whose write will not be made."""
         if self._objects.get(changed.key) is changed:
             del self._objects[changed.key]
 
     def _expire(self) -> None:
         cluster, kind = self._cluster(), self._kind
         for key, assumed in list(self._objects.items()):
-            told = cluster.get(kind, key)
-            if told is None or _version(told) != _version(assumed):
+            known = cluster.get(kind, key)
+            if known is None or _version(known) != _version(assumed):
                 del self._objects[key]
 
 
-def _version(thing: ApiObject) -> str:
-    return thing.metadata.resource_version
+def _version(obj: ApiObject) -> str:
+    return obj.metadata.resource_version

@@ -1,4 +1,4 @@
-"""The claims of a pod, sorted by what has to be done about them."""
+"""The claims of a pod, sorted by what has to be done for them."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from longshore.api import InvalidSelector, PersistentVolumeClaim, Pod, StorageCl
 from longshore.cluster import ClusterState
 from longshore.framework import Status
 from longshore.plugins.volumebinding.assumed import Assumed
-from longshore.plugins.volumebinding.matching import Candidates, VolumeShelf, size_of
+from longshore.plugins.volumebinding.matching import Candidates, VolumeIndex, size_of
 from longshore.plugins.volumes.claims import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -20,12 +20,12 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class PodClaims(msgspec.Struct, frozen=True):
-    """What an attempt works with."""
+    """The sorted claims of a pod, for one attempt."""
 
     bound: tuple[PersistentVolumeClaim, ...]
-    # A volume is to be made for the node that the claim names already.
+    # A volume will be provisioned for the node that the claim already names.
     promised: tuple[PersistentVolumeClaim, ...]
-    # A volume is to be found or made; the smallest claim comes first.
+    # A volume must be found or provisioned. The smallest claim comes first.
     waiting: tuple[Candidates, ...]
 
     @property
@@ -34,7 +34,7 @@ class PodClaims(msgspec.Struct, frozen=True):
 
 
 def problem_with_claims(pod: Pod, cluster: ClusterState) -> str:
-    """Why the pod cannot have its claims; empty if they are in order."""
+    """Return why the pod cannot use its claims, or an empty text if it can."""
     for volume in pod.spec.volumes:
         own = volume.persistent_volume_claim is None
         if own and volume.ephemeral is None:
@@ -56,9 +56,9 @@ def problem_with_claims(pod: Pod, cluster: ClusterState) -> str:
 
 
 def sort_claims(
-    pod: Pod, cluster: ClusterState, claims: Assumed[PersistentVolumeClaim], shelf: VolumeShelf
+    pod: Pod, cluster: ClusterState, claims: Assumed[PersistentVolumeClaim], index: VolumeIndex
 ) -> PodClaims | Status:
-    """The claims, which are in order; or why the attempt ends here."""
+    """Return the sorted claims, or a status if the attempt cannot go on. The claims must have no problem."""
     bound: list[PersistentVolumeClaim] = []
     delayed: list[PersistentVolumeClaim] = []
     immediate = False
@@ -83,6 +83,6 @@ def sort_claims(
     promised = tuple(claim for claim in delayed if SELECTED_NODE in claim.metadata.annotations)
     waiting = sorted((claim for claim in delayed if claim not in promised), key=size_of)
     try:
-        return PodClaims(tuple(bound), promised, tuple(shelf.candidates(claim) for claim in waiting))
+        return PodClaims(tuple(bound), promised, tuple(index.candidates(claim) for claim in waiting))
     except InvalidSelector as error:
         return Status.error(f"error creating internal label selector for claim: {error}")

@@ -1,4 +1,4 @@
-"""Which of the existing volumes a claim may have: the smallest that will do, or one that is kept for it."""
+"""Finds an existing volume for a claim: one that is reserved for it, or the smallest one that fits."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -25,8 +25,8 @@ from longshore.plugins.volumes.topology import Places, nodes_of
 _FILESYSTEM = "Filesystem"
 
 
-class _Shelved(msgspec.Struct, frozen=True):
-    """A volume in the order in which claims try them, with the nodes that reach it."""
+class _IndexedVolume(msgspec.Struct, frozen=True):
+    """A volume with its sort key and the nodes that can reach it."""
 
     capacity: int
     name: str
@@ -34,27 +34,27 @@ class _Shelved(msgspec.Struct, frozen=True):
     nodes: NodeSelector | None
 
     @classmethod
-    def of(cls, volume: PersistentVolume) -> "_Shelved":
+    def of(cls, volume: PersistentVolume) -> "_IndexedVolume":
         capacity = value(volume.spec.capacity.get("storage", "0"))
         return cls(capacity, volume.metadata.name, volume, nodes_of(volume))
 
 
-class VolumeShelf:
-    """The volumes by class if they are free, or by the claim that they are kept for; the smallest first."""
+class VolumeIndex:
+    """The volumes by class, or by the claim that they are reserved for, with the smallest first."""
 
     def __init__(self, cluster: Callable[[], ClusterState], assumed: Assumed[PersistentVolume]) -> None:
         self._cluster = cluster
         self._assumed = assumed
         self._version = -1
-        self._by_name: dict[str, _Shelved] = {}
-        self._shelves: dict[str | tuple[str, str], list[_Shelved]] = {}
+        self._by_name: dict[str, _IndexedVolume] = {}
+        self._lists: dict[str | tuple[str, str], list[_IndexedVolume]] = {}
 
     def candidates(self, claim: PersistentVolumeClaim) -> "Candidates":
-        """Raises `InvalidSelector` if the claim's selector makes no sense."""
+        """Return the volumes that fit the claim. Raises `InvalidSelector` if its selector is invalid."""
         self._catch_up()
         meta = claim.metadata
-        free = self._shelves.get(class_of_claim(claim), ())
-        kept = self._shelves.get((meta.namespace, meta.name), ())
+        free = self._lists.get(class_of_claim(claim), ())
+        kept = self._lists.get((meta.namespace, meta.name), ())
         return Candidates(claim, [*kept, *free], self._assumed)
 
     def _catch_up(self) -> None:
@@ -65,12 +65,12 @@ class VolumeShelf:
         names = cluster.changed_since(PersistentVolume, self._version)
         self._version = version
         if names is None:
-            self._by_name, self._shelves = {}, {}
+            self._by_name, self._lists = {}, {}
             for volume in cluster.objects(PersistentVolume):
-                shelved = self._by_name[volume.metadata.name] = _Shelved.of(volume)
-                self._shelves.setdefault(_shelf_of(volume), []).append(shelved)
-            for shelf in self._shelves.values():
-                shelf.sort(key=_place)
+                indexed = self._by_name[volume.metadata.name] = _IndexedVolume.of(volume)
+                self._lists.setdefault(_list_of(volume), []).append(indexed)
+            for volumes in self._lists.values():
+                volumes.sort(key=_place)
             return
         for name in dict.fromkeys(names):
             self._change(name, cluster.get(PersistentVolume, name))
@@ -78,29 +78,32 @@ class VolumeShelf:
     def _change(self, name: str, volume: PersistentVolume | None) -> None:
         old = self._by_name.pop(name, None)
         if old is not None:
-            shelf = self._shelves[_shelf_of(old.volume)]
-            del shelf[bisect_left(shelf, _place(old), key=_place)]
-            if not shelf:
-                del self._shelves[_shelf_of(old.volume)]
+            volumes = self._lists[_list_of(old.volume)]
+            del volumes[bisect_left(volumes, _place(old), key=_place)]
+            if not volumes:
+                del self._lists[_list_of(old.volume)]
         if volume is not None:
-            new = self._by_name[name] = _Shelved.of(volume)
-            insort(self._shelves.setdefault(_shelf_of(volume), []), new, key=_place)
+            new = self._by_name[name] = _IndexedVolume.of(volume)
+            insort(self._lists.setdefault(_list_of(volume), []), new, key=_place)
 
 
 class Candidates:
-    """Volumes for one claim, the best first. If one is kept for it, there is no other."""
+    """The volumes that fit one claim, the best first. If one is reserved for it, there are no others."""
 
     def __init__(
-        self, claim: PersistentVolumeClaim, shelved: Iterable[_Shelved], assumed: Assumed[PersistentVolume]
+        self,
+        claim: PersistentVolumeClaim,
+        indexed: Iterable[_IndexedVolume],
+        assumed: Assumed[PersistentVolume],
     ) -> None:
         self.claim = claim
         size, wanted_class = size_of(claim), class_of_claim(claim)
         selector = claim.spec.selector
         if selector is not None:
-            # Raises even if there is no volume to ask about.
+            # Raises even if there are no volumes.
             selects(selector, {})
         found = []
-        for one in shelved:
+        for one in indexed:
             if one.capacity < size:
                 continue
             volume = assumed.over(one.volume)
@@ -120,13 +123,13 @@ class Candidates:
         return [one.name for one in self._found]
 
     def missing_on(self, nodes: Nodes) -> Bools | bool:
-        """On which nodes there is none."""
+        """Return true for the nodes that reach none of the volumes."""
         if not self._found:
             return True
         return ~Places(*(one.nodes for one in self._found)).where(nodes)
 
     def pick(self, node: Node, taken: Container[str]) -> PersistentVolume | None:
-        """The best one for the node, of those that are not taken."""
+        """Return the best volume for the node that is not taken."""
         if not self._found:
             return None
         if self._by_label is None:
@@ -142,7 +145,10 @@ class Candidates:
         return None
 
     def _index(self) -> dict[str, dict[str, list[int]]]:
-        """Places of volumes by a label that their node must have; most are of a single node, or of a zone."""
+        """Index the volumes by a label that their nodes must have.
+
+        Most belong to a single node, or to a zone.
+        """
         by_label: dict[str, dict[str, list[int]]] = {}
         for place, one in enumerate(self._found):
             terms = () if one.nodes is None else one.nodes.node_selector_terms
@@ -157,7 +163,7 @@ class Candidates:
 
 
 def unmatched(candidates: Sequence[Candidates], nodes: Nodes) -> list[Bools | bool]:
-    """For each claim, the nodes on which no volume is left for it: none is given to two claims."""
+    """Return for each claim the nodes that have no volume left for it. No volume is given to two claims."""
     names = [name for found in candidates for name in found.names]
     if len(names) == len(set(names)):
         return [found.missing_on(nodes) for found in candidates]
@@ -171,7 +177,7 @@ def unmatched(candidates: Sequence[Candidates], nodes: Nodes) -> list[Bools | bo
 
 
 def assign(candidates: Iterable[Candidates], node: Node) -> list[PersistentVolume | None]:
-    """A volume for each claim in turn, as far as there are any."""
+    """Return a volume for each claim in turn, or None if there is none left."""
     taken: set[str] = set()
     chosen = []
     for found in candidates:
@@ -186,22 +192,22 @@ def size_of(claim: PersistentVolumeClaim) -> int:
     return value(claim.spec.resources.requests.get("storage", "0"))
 
 
-def _place(one: _Shelved) -> tuple[int, str]:
+def _place(one: _IndexedVolume) -> tuple[int, str]:
     return one.capacity, one.name
 
 
-def _shelf_of(volume: PersistentVolume) -> str | tuple[str, str]:
+def _list_of(volume: PersistentVolume) -> str | tuple[str, str]:
     kept = volume.spec.claim_ref
     return class_of_volume(volume) if kept is None else (kept.namespace, kept.name)
 
 
 def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """What holds even for a volume that is kept for the claim."""
-    asked, offered = claim.spec, volume.spec
+    """Whether the volume meets the conditions that apply even if it is reserved for the claim."""
+    wanted, offered = claim.spec, volume.spec
     return (
         (offered.claim_ref is None or belongs_to(volume, claim))
-        and (asked.volume_mode or _FILESYSTEM) == (offered.volume_mode or _FILESYSTEM)
-        and (asked.volume_attributes_class_name or "") == (offered.volume_attributes_class_name or "")
+        and (wanted.volume_mode or _FILESYSTEM) == (offered.volume_mode or _FILESYSTEM)
+        and (wanted.volume_attributes_class_name or "") == (offered.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
     )
 

@@ -1,8 +1,8 @@
-"""Volumes of claims: bound ones must be in reach of the node, the others are found or made for it.
+"""VolumeBinding: bound volumes must be reachable from the node; others are found or provisioned for it.
 
-A claim of a class that waits for its first consumer gets the smallest of the free volumes in reach of the
-node, or one is made there. Which it will be is decided when the node is chosen; before the pod is bound that
-is written to the volume or the claim, and the volume controller is waited for.
+A claim whose class waits for its first consumer gets the smallest free volume that the node can reach, or a
+new one is provisioned there. This is decided when the node is chosen. Before the pod is bound, it is written
+to the volume or the claim, and the plugin waits until the volume controller has bound them.
 """
 
 from collections.abc import Generator
@@ -24,7 +24,7 @@ from longshore.framework import SKIP, Action, CycleState, Handle, Rejection, Res
 from longshore.framework.effects import Ask, Conflict, Failed, Gone, Outcome, Until
 from longshore.plugins.volumebinding.assumed import Assumed
 from longshore.plugins.volumebinding.claims import PodClaims, problem_with_claims, sort_claims
-from longshore.plugins.volumebinding.matching import VolumeShelf, assign, unmatched
+from longshore.plugins.volumebinding.matching import VolumeIndex, assign, unmatched
 from longshore.plugins.volumebinding.provisioning import in_place, largest_volume, with_room
 from longshore.plugins.volumebinding.writes import Binding, Provision, Reservation
 from longshore.plugins.volumes import csi_migration
@@ -42,7 +42,7 @@ _RESERVED = f"{NAME}/reserved"
 
 
 class VolumeBinding:
-    """Filter: every claim has its volume, or can get it, on the node. Reserve and PreBind: it gets it."""
+    """Filter: every claim has, or can get, a volume for the node. Reserve and PreBind: bind the volumes."""
 
     name = NAME
     scope = Scope.CLUSTER
@@ -61,7 +61,7 @@ class VolumeBinding:
         self._timeout = float(bind_timeout_seconds)
         self._claims = Assumed(PersistentVolumeClaim, self._cluster)
         self._volumes = Assumed(PersistentVolume, self._cluster)
-        self._shelf = VolumeShelf(self._cluster, self._volumes)
+        self._index = VolumeIndex(self._cluster, self._volumes)
 
     def concerns(self, pod: PodInfo) -> bool:
         return uses_claims(pod.pod)
@@ -72,7 +72,7 @@ class VolumeBinding:
         problem = problem_with_claims(pod.pod, cluster)
         if problem:
             return Status.unresolvable(problem)
-        claims = sort_claims(pod.pod, cluster, self._claims, self._shelf)
+        claims = sort_claims(pod.pod, cluster, self._claims, self._index)
         if isinstance(claims, Status):
             return claims
         state[NAME] = claims
@@ -81,7 +81,7 @@ class VolumeBinding:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Rejection]:
         claims: PodClaims = state[NAME]
         out_of_reach, volume_missing = self._bound_elsewhere(claims, nodes)
-        no_volume, no_room = _not_to_be_had(claims, nodes)
+        no_volume, no_room = _unavailable(claims, nodes)
         return [
             Rejection(OUT_OF_REACH, out_of_reach, unresolvable=True),
             Rejection(NO_VOLUME, no_volume, unresolvable=True),
@@ -99,7 +99,7 @@ class VolumeBinding:
         chosen = [None] * len(claims.waiting) if there is None else assign(claims.waiting, there)
         pairs = list(zip(claims.waiting, chosen, strict=True))
         to_make = [*claims.promised, *(found.claim for found, volume in pairs if volume is None)]
-        # Told versions, not assumed ones: what another pod is about to write may come to nothing.
+        # The reported versions, not the assumed ones: the write of another pod may still fail.
         reservation = Reservation(
             node,
             tuple(
@@ -124,7 +124,7 @@ class VolumeBinding:
         reservation: Reservation | None = state.pop(_RESERVED, None)
         if reservation is None:
             return
-        # What is written stays assumed until the watch tells of it: nobody else is to take it meanwhile.
+        # What was written stays assumed until the watch reports it, so that no other pod takes it meanwhile.
         for binding in reservation.bindings:
             if not binding.written:
                 self._volumes.restore(binding.after)
@@ -157,7 +157,11 @@ class VolumeBinding:
         return self._handle.cluster
 
     def _bound_elsewhere(self, claims: PodClaims, nodes: Nodes) -> tuple[Bools, Bools]:
-        """Where a bound volume is out of reach; and where all before one that is missing are in reach."""
+        """Return the nodes that cannot reach a bound volume, and those for which a volume is missing.
+
+        kube-scheduler checks the claims in order: it reports a missing volume on nodes that reach all before
+        it.
+        """
         out_of_reach = np.zeros(len(nodes), np.bool_)
         for claim in claims.bound:
             volume = self._volumes.get(claim.spec.volume_name)
@@ -184,10 +188,10 @@ def _in_reach(volume: PersistentVolume, nodes: Nodes) -> Bools:
     return np.where(nodes.take(migrated), translated, found)
 
 
-def _not_to_be_had(claims: PodClaims, nodes: Nodes) -> tuple[Bools, Bools]:
-    """Where a claim that has no volume yet cannot get one; and where there is no room to make it.
+def _unavailable(claims: PodClaims, nodes: Nodes) -> tuple[Bools, Bools]:
+    """Return the nodes on which a claim cannot get a volume, and those without room to provision it.
 
-    Each node has the reason of the first claim that fails there, of those for which a volume is to be made.
+    Each node gets the reason of the first claim that fails there.
     """
     no_volume, no_room = np.zeros(len(nodes), np.bool_), np.zeros(len(nodes), np.bool_)
     if claims.all_bound:

@@ -1,4 +1,4 @@
-"""Where a volume could be made for a claim: in the places of its class, if a pool there has the room."""
+"""Where a volume can be provisioned for a claim: in the topology of its class, given enough capacity."""
 
 from longshore.api import (
     CSIDriver,
@@ -16,7 +16,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def in_place(claim: PersistentVolumeClaim, nodes: Nodes) -> Bools | bool:
-    """Where the class makes volumes."""
+    """Return the nodes for which the class provisions volumes."""
     storage_class = nodes.cluster.get(StorageClass, class_of_claim(claim))
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return False
@@ -25,7 +25,7 @@ def in_place(claim: PersistentVolumeClaim, nodes: Nodes) -> Bools | bool:
 
 
 def with_room(claim: PersistentVolumeClaim, nodes: Nodes) -> Bools | bool:
-    """Where a pool with so much room can be reached; everywhere if the driver does not keep account of it."""
+    """Return the nodes that reach enough capacity; all of them if the driver does not report capacity."""
     cluster = nodes.cluster
     storage_class = cluster.get(StorageClass, class_of_claim(claim))
     wanted = claim.spec.resources.requests.get("storage")
@@ -39,7 +39,7 @@ def with_room(claim: PersistentVolumeClaim, nodes: Nodes) -> Bools | bool:
             continue
         topology = pool.node_topology
         if topology is not None and len(topology.match_labels) == 1 and not topology.match_expressions:
-            # Most pools are of a single node, or of a zone.
+            # Most pools belong to a single node, or to a zone.
             [(key, text)] = topology.match_labels.items()
             places.add_label(key, (text,))
         else:

@@ -1,4 +1,4 @@
-"""What is written to bind a pod's volumes, and when they are bound: the volume controller does the rest."""
+"""The writes that bind a pod's volumes, and the check whether the volume controller has done the rest."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _replace = msgspec.structs.replace
 
 
 class Binding(msgspec.Struct):
-    """An existing volume for a claim. `before` is what is known of it, `after` what it is to be."""
+    """An existing volume for a claim. `before` is the known version of it, `after` the one to write."""
 
     claim: PersistentVolumeClaim
     before: PersistentVolume
@@ -36,7 +36,7 @@ class Binding(msgspec.Struct):
 
     @property
     def write(self) -> PatchObject | None:
-        """None if the volume is as it should be already."""
+        """The patch to write; None if the volume needs no change."""
         before, after, claim = self.before, self.after, self.claim.metadata
         if before == after:
             return None
@@ -56,7 +56,7 @@ class Binding(msgspec.Struct):
 
 
 class Provision(msgspec.Struct):
-    """A claim for which a volume is to be made, in reach of the node."""
+    """A claim for which a volume is provisioned that the node can reach."""
 
     before: PersistentVolumeClaim
     after: PersistentVolumeClaim
@@ -70,7 +70,7 @@ class Provision(msgspec.Struct):
 
     @property
     def write(self) -> PatchObject | None:
-        """None if the claim names the node already."""
+        """The patch to write; None if the claim already names the node."""
         before, after = self.before.metadata, self.after.metadata
         if before == after:
             return None
@@ -80,14 +80,14 @@ class Provision(msgspec.Struct):
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """What a pod gets on the node that was chosen for it."""
+    """The volumes that a pod gets on the node that was chosen for it."""
 
     node: str
     bindings: tuple[Binding, ...]
     provisions: tuple[Provision, ...]
 
     def outcome(self, pod: Pod, cluster: ClusterState) -> Outcome | None:
-        """Succeeded when all is bound, Failed when it never will be; None as long as there is hope."""
+        """Return Succeeded if everything is bound, Failed if it cannot be bound any more, None otherwise."""
         row = cluster.row(self.node)
         node = None if row is None else cluster.node(row)
         if node is None:
@@ -114,7 +114,7 @@ def _bound(binding: Binding, node: Node, cluster: ClusterState) -> Outcome | Non
     if claim is None:
         return Failed(f'failed to check binding: persistentvolumeclaims "{claim_key}" not found')
     if binding.written and _same_version(volume, binding.before):
-        # Our own write is still to be told.
+        # The watch has not reported our own write yet.
         return None
     if (problem := _out_of_reach(volume, node, cluster)) is not None:
         return problem
@@ -134,7 +134,7 @@ def _provisioned(provision: Provision, node: Node, cluster: ClusterState) -> Out
     if not annotations:
         return Failed(f'selectedNode annotation reset for PVC "{name}"')
     if annotations.get(SELECTED_NODE) != node.metadata.name:
-        # The provisioner takes it away when it could not make the volume: another node may do.
+        # The provisioner removes it if it could not provision the volume, so that another node can be tried.
         return Failed(f'provisioning failed for PVC "{name}"')
     if claim.spec.volume_name:
         volume = cluster.get(PersistentVolume, claim.spec.volume_name)

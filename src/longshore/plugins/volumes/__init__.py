@@ -1,1 +1,1 @@
-"""What the volume plugins share: claims, CSI migration, and the topology of volumes."""
+"""Code that the volume plugins share: claims, CSI migration, and the topology of volumes."""

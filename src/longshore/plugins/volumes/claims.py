@@ -1,4 +1,4 @@
-"""Claims as the volume plugins see them, and kube-scheduler's words for what is wrong with them."""
+"""Claims as the volume plugins see them, and kube-scheduler's messages about them."""
 
 from longshore.api import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 
@@ -7,7 +7,7 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
-# Where the class was written before there was a field for it; it still goes first.
+# The annotation that named the class before there was a field for it. It still takes precedence.
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _KINDS = {
     PersistentVolumeClaim: "persistentvolumeclaim",
@@ -29,7 +29,7 @@ def fully_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def belongs_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """The volume is kept for the claim, by a user or by a controller."""
+    """Whether a user or a controller has reserved the volume for the claim."""
     kept, meta = volume.spec.claim_ref, claim.metadata
     return (
         kept is not None
@@ -40,18 +40,18 @@ def belongs_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def uses_claims(pod: Pod) -> bool:
-    """Some volume comes from a claim, be it the pod's own."""
+    """Whether a volume of the pod uses a claim, including claims for ephemeral volumes."""
     return any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in pod.spec.volumes)
 
 
 def named_claims(pod: Pod) -> list[str]:
-    """The claims that the pod names; those made for it alone are not among them."""
+    """Return the names of the claims in the pod's spec, without those for ephemeral volumes."""
     claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return [claim.claim_name for claim in claims if claim is not None]
 
 
 def needs_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """The claim is for one of the pod's volumes."""
+    """Whether one of the pod's volumes uses the claim."""
     meta = claim.metadata
     return meta.namespace == pod.metadata.namespace and any(
         volume.claim_of(pod.metadata.name) == meta.name
@@ -65,7 +65,7 @@ def not_found(kind: type[PersistentVolumeClaim | PersistentVolume | StorageClass
 
 
 def not_made_for(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why the claim is not the one that was made for a volume of the pod; empty if it is."""
+    """Return why the claim was not created for an ephemeral volume of the pod; empty if it was."""
     owner = claim.metadata.controller
     if owner is not None and owner.uid == pod.metadata.uid:
         return ""

@@ -1,4 +1,4 @@
-"""Disks that Kubernetes once attached itself, as volumes of the CSI drivers that have taken them over."""
+"""CSI migration: disks that Kubernetes once attached itself, as volumes of the CSI drivers that do it now."""
 
 import re
 from typing import Protocol
@@ -25,7 +25,7 @@ GCE_PD = "kubernetes.io/gce-pd"
 AZURE_DISK = "kubernetes.io/azure-disk"
 CINDER = "kubernetes.io/cinder"
 PORTWORX = "kubernetes.io/portworx-volume"
-# The plugin of old to the driver of now.
+# The CSI driver that replaces each in-tree plugin.
 DRIVERS = {
     EBS: "ebs.csi.aws.com",
     GCE_PD: "pd.csi.storage.gke.io",
@@ -33,12 +33,12 @@ DRIVERS = {
     CINDER: "cinder.csi.openstack.org",
     PORTWORX: "pxd.portworx.com",
 }
-# Those have drivers as well, but kube-scheduler does not count their volumes.
+# These have drivers too, but kube-scheduler does not count their volumes.
 NOT_COUNTED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE, OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
-# Separates the zones in the label of a volume that is in several.
+# Separates the zones in the label of a volume that is in several zones.
 ZONE_DELIMITER = "__"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -52,11 +52,11 @@ _UNKNOWN = "UNSPECIFIED"
 
 
 class NotTranslatable(ValueError):
-    """The volume is written in a way that its driver would not understand."""
+    """The volume cannot be translated for its CSI driver."""
 
 
 class Disks(Protocol):
-    """What a pod's volume and a persistent volume have in common."""
+    """The fields that a pod's volume and a persistent volume have in common."""
 
     @property
     def aws_elastic_block_store(self) -> AWSElasticBlockStoreVolumeSource | None: ...
@@ -71,7 +71,7 @@ class Disks(Protocol):
 
 
 def plugin_of(disks: Disks) -> str:
-    """The plugin of old that the volume was written for; empty if none of these."""
+    """Return the in-tree plugin that the volume was written for, or an empty text."""
     if disks.aws_elastic_block_store is not None:
         return EBS
     if disks.gce_persistent_disk is not None:
@@ -84,7 +84,7 @@ def plugin_of(disks: Disks) -> str:
 
 
 def handle_of(disks: Disks, zones: str = "") -> str:
-    """How the driver knows the volume. `zones` is the label of a persistent volume."""
+    """Return the driver's handle of the volume. `zones` is the zone label of a persistent volume."""
     if (ebs := disks.aws_elastic_block_store) is not None:
         return _ebs_handle(ebs.volume_id)
     if (gce := disks.gce_persistent_disk) is not None:
@@ -102,12 +102,12 @@ def zones_of(volume: PersistentVolume) -> str:
 
 
 def migrated_on(node: CSINode | None, plugin: str) -> bool:
-    """The node's kubelet leaves the volumes of the plugin to its driver."""
+    """Whether the node's kubelet leaves the volumes of the plugin to the CSI driver."""
     return node is not None and plugin in node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
 
 
 def translated(volume: PersistentVolume) -> PersistentVolume:
-    """The volume as its driver sees it: with the driver's own name for zones."""
+    """Return the volume as its CSI driver sees it, with the driver's own label for zones."""
     handle_of(volume.spec, zones_of(volume))
     key = _ZONE_OF_DRIVER.get(plugin_of(volume.spec))
     if key is None:

@@ -1,4 +1,4 @@
-"""From which nodes a volume can be reached, or made: asked of all nodes at once, or of a single one."""
+"""The nodes that can reach a volume, or for which one can be provisioned: all at once, or a single one."""
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from longshore.cluster.node_selectors import selects_node
 
 
 def nodes_of(volume: PersistentVolume) -> NodeSelector | None:
-    """The nodes that can reach the volume; None stands for all of them.
+    """Return a selector for the nodes that can reach the volume; None means all of them.
 
-    Labels decide alone: kube-scheduler takes demands on fields of the node for met.
+    Only labels count: kube-scheduler treats requirements on fields of the node as met.
     """
     affinity = volume.spec.node_affinity
     required = None if affinity is None else affinity.required
@@ -41,9 +41,9 @@ def reaches(node: Node, volume: PersistentVolume) -> bool:
 
 
 class Places:
-    """Nodes gathered from selectors: where one of them holds.
+    """The nodes that match at least one of several selectors.
 
-    Volumes and pools of single nodes come by the thousand, each with one label: they are asked about at once.
+    There can be thousands of volumes and pools of single nodes, each with one label. Their labels are merged.
     """
 
     def __init__(self, *selectors: NodeSelector | None) -> None:
@@ -54,7 +54,7 @@ class Places:
             self.add(selector)
 
     def add(self, selector: NodeSelector | None) -> None:
-        """None stands for all nodes."""
+        """Add the nodes that match the selector; None means all nodes."""
         if selector is None:
             self._everywhere = True
             return
@@ -66,7 +66,7 @@ class Places:
                 self._terms[term] = None
 
     def add_label(self, key: str, values: tuple[str, ...]) -> None:
-        """Nodes whose label has one of the values."""
+        """Add the nodes whose label has one of the values."""
         found = self._values.get(key)
         if found is None:
             found = self._values[key] = {}
@@ -84,7 +84,7 @@ class Places:
 
 
 def allowed(topologies: tuple[TopologySelectorTerm, ...]) -> NodeSelector | None:
-    """The nodes for which a storage class makes volumes."""
+    """Return a selector for the nodes for which a storage class provisions volumes; None means all nodes."""
     if not topologies:
         return None
     return NodeSelector(
@@ -98,7 +98,7 @@ def allowed(topologies: tuple[TopologySelectorTerm, ...]) -> NodeSelector | None
 
 
 def labeled(selector: LabelSelector | None) -> NodeSelector | None:
-    """The nodes with such labels; no selector, or one that makes no sense, stands for none of them."""
+    """Return a node selector for nodes with these labels. A missing or invalid selector matches none."""
     try:
         everything = selects(selector, {}) and not (selector and selector.match_expressions)
     except InvalidSelector:

@@ -13,7 +13,7 @@ from itertools import compress
 import msgspec
 import numpy as np
 
-from longshore.api import Node
+from longshore.api import Node, Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.cluster.measures import Measured
@@ -44,8 +44,9 @@ class Question(msgspec.Struct, frozen=True):
     shape: bytes
 
     @classmethod
-    def about(cls, raw: bytes) -> "Question":
-        pod = wire.read_pod(raw)
+    def about(cls, raw: bytes, kept: Callable[[Pod], Pod]) -> "Question":
+        """`kept` gives the pod as agents see it."""
+        pod = kept(wire.read_pod(raw))
         return cls(PodInfo.of(pod), shape_key(pod))
 
 

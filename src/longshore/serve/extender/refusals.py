@@ -11,7 +11,7 @@ import numpy as np
 
 from longshore.cluster import Nodes, OneNode
 from longshore.cluster.arrays import Bools, Ints
-from longshore.cluster.cached_column import Kept
+from longshore.cluster.cached_column import CachedColumn
 from longshore.engine.decision.attempt import Attempt
 from longshore.engine.decision.plugin_calls import filter_one, rejections
 from longshore.engine.decision.shapes import Shape
@@ -83,7 +83,7 @@ class Reasons:
 
     def _begin(self) -> None:
         self._statuses = _Statuses(self._slot.name)
-        self._numbers = Kept(self._said)
+        self._numbers = CachedColumn(self._said)
 
     def about(self, rows: Ints) -> Sequence[tuple[Status, Ints]]:
         """Of nodes that are refused. What it says of one may be otherwise than of many, by a rounding."""

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from longshore import __version__
 from longshore.agents import annotations
+from longshore.api import Pod
 from longshore.cluster import ClusterState
 from longshore.cluster.measures import MAX_AGE, SETTLE, Measured
 from longshore.engine.decision.shapes import LARGEST_KEPT
@@ -123,6 +124,7 @@ def assemble(
             watched=engine.cluster if cached else None,
             fine_scores=served.fine_scores,
         ),
+        kept=engine.kept,
         traffic=traffic,
         registry=registry_of(traffic, engine.cluster),
         hindrance=hindrance,
@@ -134,6 +136,8 @@ def assemble(
 class Extender:
     """`known` are the nodes of our own cache, None if there is none; `sent` those that come with requests.
 
+    `kept` gives a pod that was sent as agents see it.
+
     `hindrance` tells why the cache cannot be relied upon yet, or nothing. Nodes that are sent wait for it as
     well, since their pods and measurements come from there.
     """
@@ -144,6 +148,7 @@ class Extender:
         *,
         known: View | None,
         sent: SentNodes,
+        kept: Callable[[Pod], Pod],
         traffic: Traffic,
         registry: CollectorRegistry,
         hindrance: Callable[[], str] = lambda: "",
@@ -162,7 +167,8 @@ class Extender:
         # Profiles that were asked for priorities: an entry need not have both verbs.
         self._ranking: set[str] = set()
         self._unknown = UnknownNodes()
-        self._question: Callable[[bytes], Question] = lru_cache(_PODS)(Question.about)
+        self._read: Callable[[bytes], Question] = partial(Question.about, kept=kept)
+        self._question: Callable[[bytes], Question] = lru_cache(_PODS)(self._read)
         self._posts: dict[str, Answer] = {"bind": self._bind, "preemption": self._preempt}
         for verb, profile in verbs.predicates.items():
             self._posts[f"predicates/{verb}"] = partial(self._filter, f"predicates/{verb}", profile)
@@ -265,7 +271,7 @@ class Extender:
         return Reply(200, answer, said=said)
 
     def _about(self, pod: bytes) -> Question:
-        return (self._question if len(pod) <= LARGEST_KEPT else Question.about)(pod)
+        return (self._question if len(pod) <= LARGEST_KEPT else self._read)(pod)
 
     def _is_early(self, nodes: Asked) -> bool:
         return self._unknown.worth_waiting_for(nodes.unknown, now=time.monotonic())

@@ -1,9 +1,9 @@
-"""How long an extender takes to answer, asked as kube-scheduler asks it.
+"""How long an extender takes to answer the requests that kube-scheduler sends.
 
-One connection that stays open, first the filter of a pod by the names of all nodes, in another order for each
-pod, and then its priorities by the names of those that the filter leaves. What counts is the time from the
-first byte of a question to the last byte of its answer; questions are written beforehand, and answers are
-looked at afterwards.
+There is one connection, which stays open. For each pod there is a filter request with the names of all nodes,
+in another order each time, and then a prioritize request with the names of the nodes that passed. The time is
+measured from the first byte of a request to the last byte of its answer. Requests are encoded before that,
+and answers are checked after it.
 """
 
 import http.client
@@ -19,13 +19,13 @@ from longshore.testing import PodBuilder, pod
 
 WARM_UP = 20
 _SECONDS = 30.0
-# kube-scheduler's threads find nodes in another order for each pod; here the list is turned by so many.
+# kube-scheduler sends the nodes in another order for each pod. Here the list is rotated by this number.
 _NEXT = 7
 _JSON = {"Content-Type": "application/json"}
 
 
 class Seconds(NamedTuple):
-    """Of a filter and the priorities after it, together; so many nodes were refused."""
+    """The time of a filter and a prioritize request together, and the number of refused nodes."""
 
     median: float
     p99: float
@@ -37,24 +37,27 @@ def alike(number: int) -> PodBuilder:
 
 
 def different(number: int) -> PodBuilder:
-    """No two of them ask for the same."""
+    """Return pods that all have different requests."""
     return pod(f"pod-{number}").requests(cpu=f"{100 + number}m", memory=f"{100 + number}Mi")
 
 
 def large(number: int) -> PodBuilder:
-    """No two ask for as much memory, and all for so many CPUs that a third of `bench.loads` has no room."""
+    """Return pods that all differ. A third of the nodes with `bench.node_loads` refuse them for their CPU."""
     return pod(f"pod-{number}").requests(cpu="14", memory=f"{100 + number}Mi")
 
 
 def ask(
     port: int, verb: str, nodes: Sequence[str], pods: Callable[[int], PodBuilder], *, count: int
 ) -> Seconds:
-    """Which nodes are left must not depend on the number. Raises UserError at an answer that lacks a node."""
+    """Send the requests. The nodes that pass must be the same for all pods.
+
+    Raises UserError if an answer does not include every node.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     names = list(nodes)
     taken: list[float] = []
     try:
-        # Asked beforehand: then the second question can be written before the first is answered.
+        # This is known in advance, so that the second request can be encoded before the first is answered.
         left = _left(_post(connection, f"/scheduler/predicates/{verb}", _question(pods(0), names)), names)
         for number in range(WARM_UP + count):
             first = number * _NEXT % len(names)
@@ -87,7 +90,7 @@ def _post(connection: http.client.HTTPConnection, path: str, body: bytes) -> byt
 
 
 def _left(passed: bytes, names: Sequence[str]) -> set[str]:
-    """The nodes that the filter leaves; it has a reason for every other one."""
+    """Return the nodes that passed the filter. It must give a reason for every other node."""
     filtered: dict[str, Any] = msgspec.json.decode(passed)
     if filtered.get("Error"):
         raise UserError(f"the filter answered an error: {filtered['Error']}")
@@ -97,12 +100,12 @@ def _left(passed: bytes, names: Sequence[str]) -> set[str]:
     }
     left = set(filtered["NodeNames"] or ())
     if left | rejected.keys() != set(names) or left & rejected.keys() or not all(rejected.values()):
-        raise UserError("the filter did not answer for every node")
+        raise UserError("the answer of the filter does not include every node")
     return left
 
 
 def _check(passed: bytes, ranked: bytes, names: Sequence[str], left: set[str]) -> None:
     if _left(passed, names) != left:
-        raise UserError("the filter left other nodes than before")
+        raise UserError("the filter accepted other nodes than before")
     if {each["Host"] for each in msgspec.json.decode(ranked)} != left:
-        raise UserError("the priorities were not those of every node that is left")
+        raise UserError("the priorities are not for the nodes that passed the filter")

@@ -1,5 +1,7 @@
-"""Pods as real clusters have them: made by controllers, defaulted and admitted by a real API server, bound,
-and given a status by a node agent. Twenty templates, as many fields as a typical web service has."""
+"""Pods with as many fields as those of a typical web service, from twenty templates.
+
+The API server sets the defaults, as in a real cluster. The status is what a kubelet writes.
+"""
 
 from typing import Any
 
@@ -7,7 +9,7 @@ TEMPLATES = 20
 
 
 def pod(index: int) -> dict[str, Any]:
-    """Pod number `index`, as a controller would create it."""
+    """Return the pod with this number, as a controller creates it."""
     template = index % TEMPLATES
     app = f"service-{template}"
     return {
@@ -30,7 +32,7 @@ def pod(index: int) -> dict[str, Any]:
             },
         },
         "spec": {
-            "schedulerName": "nobody",
+            "schedulerName": "none",
             "priority": 0,
             "terminationGracePeriodSeconds": 30,
             "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -93,7 +95,7 @@ def _container(name: str, image: str, template: int, *, cpu: str, memory: str, p
 
 
 def running_status(index: int) -> dict[str, Any]:
-    """What the agent of the node writes once the pod runs."""
+    """Return the status that the kubelet writes when the pod runs."""
     started = "2026-01-01T00:00:05Z"
     address = f"10.{index >> 16 & 255}.{index >> 8 & 255}.{index & 255}"
     template = index % TEMPLATES

@@ -1,4 +1,4 @@
-"""Many sets that are held while nothing happens, and what that costs their scheduler."""
+"""The CPU time that a scheduler takes to hold many pod sets while nothing happens."""
 
 import asyncio
 import time
@@ -15,16 +15,16 @@ from longshore.errors import UserError
 from longshore.kube.resources import PODS, SCHEDULE_TRIGGERS
 from longshore.podset.texts import REASON_WAITING
 
-# Nobody waits for it, but it has to be kept.
+# It does not end during the benchmark.
 _QUIET_TIME = "24h"
 _HELD_WITHIN = 120.0
 _POLL_SECONDS = 1.0
-# Statuses are written at most once a second: the last ones are, by then.
+# Statuses are written at most once per second, so the last ones are written by then.
 _REST_SECONDS = 3.0
 
 
 class Crowd(NamedTuple):
-    """So many sets of so many pods each, looked at for so long."""
+    """The number of sets, of pods in each, and of seconds for which the scheduler is measured."""
 
     sets: int
     pods: int
@@ -38,7 +38,7 @@ def trigger(podset: str, **labels: str) -> dict[str, object]:
 
 
 async def idle_share(scheduler: Component, stage: Stage, crowd: Crowd) -> float:
-    """Of one core, from when every pod is held and told so."""
+    """Return the share of one core, measured after every held pod has its condition and its event."""
     await _create(stage, crowd)
     scheduler.start()
     try:
@@ -52,7 +52,7 @@ async def idle_share(scheduler: Component, stage: Stage, crowd: Crowd) -> float:
         await asyncio.sleep(crowd.seconds)
         share = (usage(scheduler.pid).cpu_seconds - before) / (time.perf_counter() - began)
         if not await _all_held(stage, crowd):
-            raise UserError("sets were not held while nothing was to happen")
+            raise UserError("not all sets stayed held during the measurement")
         return share
     finally:
         scheduler.kill()
@@ -82,12 +82,12 @@ async def _wait_until_held(scheduler: Component, stage: Stage, crowd: Crowd) -> 
     while not await _all_held(stage, crowd):
         scheduler.require_running()
         if time.perf_counter() > until:
-            raise UserError(f"not all pods are held and told so after {_HELD_WITHIN:g} s")
+            raise UserError(f"not all pods are held and have their condition after {_HELD_WITHIN:g} s")
         await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _all_held(stage: Stage, crowd: Crowd) -> bool:
-    """Every pod has its condition, and every trigger says how many it holds and when it is to fire."""
+    """Whether every pod has its condition, and every trigger its number of held pods and its time to fire."""
     found = await read(stage.client, namespace=NAMESPACE)
     told = [pod for pod in found.pods if any(c.reason == REASON_WAITING for c in pod.status.conditions)]
     waiting = [each for each in found.triggers if each.status.held == crowd.pods and each.status.fire_at]

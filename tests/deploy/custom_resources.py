@@ -1,4 +1,4 @@
-"""Triggers and plans on a real API server: their definitions installed, manifests, and requests."""
+"""Triggers and plans on a real API server: install their definitions, build manifests, send requests."""
 
 import asyncio
 import time
@@ -61,12 +61,12 @@ def install(plane: ControlPlane) -> None:
 
 
 def wait_until_served(plane: ControlPlane) -> None:
-    """Until both kinds are taken, listed and explained: each comes a moment after the other."""
+    """Wait until the API server accepts, lists and explains both kinds, which takes a moment for each."""
     names = [f"crd/{plural}.planner.ciena.io" for plural in KINDS]
     plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
     deadline = time.monotonic() + 30
     while True:
-        plane.kubectl("api-resources")  # or kubectl goes by the kinds that it has seen before
+        plane.kubectl("api-resources")  # refreshes the kinds that kubectl has cached
         try:
             for plural in KINDS:
                 plane.kubectl("explain", plural)
@@ -100,7 +100,7 @@ async def ask(
     accept: str = "application/json",
     dry: bool = False,
 ) -> bytes:
-    """The answer to one request; one that comes while the definition is taking effect is asked again."""
+    """Send a request, and return the answer. Retry while the definition is not active yet."""
     async with Client(load(kubeconfig or plane.kubeconfig)) as client:
         return await until(
             lambda: client.request(
@@ -122,7 +122,7 @@ async def listed(plane: ControlPlane, namespace: str, resource: Resource[Any]) -
 
 
 async def until(done: Callable[[], Awaitable[T]], *, refused: int) -> T:
-    """What the call gives once it is not refused with this status any more."""
+    """Retry the call while it is refused with this status, and return its result."""
     deadline = time.monotonic() + 30
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Asks one plugin about a small cluster, in the order in which the engine would."""
+"""Calls one plugin for a small cluster, in the order in which the engine calls it."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def concerned(plugin: Any, pod: Pod) -> bool:
 
 
 def rejections(plugin: Any, pod: Pod, *objects: ApiObject) -> dict[str, Status]:
-    """Why nodes are refused, by name; those that will do are absent."""
+    """The status of each rejected node, by name; feasible nodes are absent."""
     cluster, info, state = cluster_of(*objects), PodInfo.of(pod), CycleState()
     if not concerned(plugin, pod):
         return {}
@@ -73,7 +73,7 @@ def wakes(
     old: Node | Pod | None = None,
     new: Node | Pod | None = None,
 ) -> bool:
-    """Whether the event has the pod tried again that this plugin refused."""
+    """Whether the event makes a pod that this plugin rejected schedulable again."""
     event = ClusterEvent(resource, action, old, new)
     return any(
         wake.matches(event) and (wake.hint is None or wake.hint(pod, old, new)) for wake in plugin.wakes_on

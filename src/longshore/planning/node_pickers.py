@@ -1,6 +1,6 @@
-"""Which of the nodes that will do a pod of the set takes: the best by the profile's scores, or the fullest.
+"""Rules to pick one of the feasible nodes for a pod: the best by the profile's scores, or the fullest.
 
-A way remembers what it needs about the pods placed so far; `begin` makes it forget a round of placing.
+A picker remembers what it needs about the pods placed so far. `begin` starts a new round.
 """
 
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ from longshore.planning.cost import nodes_in_use, used_share, used_shares
 from longshore.planning.problem import Member
 
 
-class Way(Protocol):
+class NodePicker(Protocol):
     def begin(self) -> None:
-        """A round begins, on the cluster as it was when the way was made."""
+        """Start a round, with the cluster as it was when the picker was created."""
         ...
 
     def pick(self, attempt: Attempt, left: Bools) -> int:
-        """The row to take, of those that will do. Raises PluginFailure."""
+        """Return the row to use, out of the feasible rows in `left`. Raises PluginFailure."""
         ...
 
     def placed(self, info: PodInfo, row: int, /) -> None: ...
 
 
 class ByScore:
-    """As any pod is placed, but replicas of one owner come to different nodes as long as there are any.
+    """Picks the node with the best score, but puts replicas of one owner on different nodes if possible.
 
-    Pods that say themselves how they are to be spread, or whom they want to be near, go by that alone.
+    Pods with topology spread constraints or pod affinity follow only those.
     """
 
     def __init__(self, chooser: Chooser, members: Sequence[Member]) -> None:
@@ -47,7 +47,7 @@ class ByScore:
         if self._now and (replicas := self._now.get(_owner(attempt.pod.pod))) is not None:
             taken = left & replicas
             apart = left ^ taken
-            # Where there is nothing to choose, the rows are given as they are: that is quicker.
+            # Otherwise the rows are passed on unchanged, which is faster.
             if taken.any() and apart.any():
                 left = apart
         return _best(self._chooser, attempt, left)
@@ -58,7 +58,7 @@ class ByScore:
 
 
 class Fullest:
-    """On the fullest node that will do; of those that carry no pods yet, on the roomiest."""
+    """Picks the fullest feasible node; if only unused ones are feasible, the one with the most room."""
 
     def __init__(self, chooser: Chooser) -> None:
         self._chooser = chooser
@@ -84,12 +84,12 @@ class Fullest:
 def _best(chooser: Chooser, attempt: Attempt, left: Bools) -> int:
     placement = chooser.choose(attempt, left)
     if not isinstance(placement, Placement):
-        raise TypeError("some nodes were left, and none was chosen")
+        raise TypeError("no node was chosen, although some are feasible")
     return placement.row
 
 
 def _replicas(cluster: ClusterState, members: Sequence[Member]) -> dict[str, Bools]:
-    """The rows where each owner of pods of the set has a pod already."""
+    """Return, for each owner of pods of the set, the rows on which it already has a pod."""
     found = {owner: np.zeros(len(cluster.known), np.bool_) for m in members if (owner := _owner(m.info.pod))}
     if found:
         for row in np.flatnonzero(cluster.known).tolist():
@@ -102,7 +102,7 @@ def _replicas(cluster: ClusterState, members: Sequence[Member]) -> dict[str, Boo
 
 
 def _owner(pod: Pod) -> str:
-    """The UID of the controller whose pods are to be kept apart; empty if there is none."""
+    """Return the UID of the controller whose pods should be kept apart, or an empty text."""
     affinity = pod.spec.affinity
     if pod.spec.topology_spread_constraints or (affinity is not None and affinity.pod_affinity is not None):
         return ""
@@ -110,7 +110,7 @@ def _owner(pod: Pod) -> str:
 
 
 def _room(cluster: ClusterState) -> Floats:
-    """How much is free on each node, below 1: of cpu or memory, by what the largest node offers of it."""
+    """Return the free cpu or memory of each node, whichever is less, as a share of the largest node's."""
 
     def free(column: int) -> Floats:
         offered: Ints = cluster.allocatable[column]

@@ -1,6 +1,6 @@
-"""Loads of nodes for a benchmark: written as annotations, as people's own annotators write them.
+"""Loads of nodes for a benchmark, as annotations.
 
-They have no time, so they do not grow old while a benchmark runs.
+They have no time of measurement, so they do not become too old while a benchmark runs.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _AT_ONCE = 48
 
 
 def _free(number: int) -> dict[str, str]:
-    """From 40 to 90 % of the node free, each with a deviation of 5 %: no filter minds that."""
+    """Return loads that every filter accepts: 40 to 90 % of the node are free, with a deviation of 5 %."""
     share = 0.4 + 0.5 * (number * 7919 % 997) / 996
     return {
         "mean-free-cpu": f"{_CPU * share:.0f}",

@@ -1,4 +1,4 @@
-"""What a plan is worth: its cost beside what any plan must cost, and whether a part of it will do."""
+"""The evaluation of plans: the cost of a plan, a lower bound for it, and the effect of pods left out."""
 
 from collections.abc import Iterable
 
@@ -7,8 +7,11 @@ from longshore.planning.plan import Assignment, LeftOut, Plan, none_of
 from longshore.planning.problem import Problem
 
 
-class Appraisal:
-    """To be made before the first pod is placed: bounds are about the cluster without them."""
+class Evaluation:
+    """Evaluates plans for a problem.
+
+    Create it before the first pod is placed: the bound is computed for the cluster without the pods.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._cost = COSTS[problem.objective](problem.chooser.cluster)
@@ -16,7 +19,7 @@ class Appraisal:
         self._as_a_whole = problem.all_or_nothing
 
     def cost(self, rows: Iterable[int]) -> float:
-        """With the pods of the set in these rows, while they are placed."""
+        """Return the cost of the current state, in which the pods of the set are placed in these rows."""
         return self._cost.now(rows)
 
     def plan(
@@ -29,9 +32,10 @@ class Appraisal:
         seconds: float = 0.0,
     ) -> Plan:
         if not left_out:
-            # Never above the cost: a pod that is forced onto a full node is not what the bound reckons with.
+            # At most the cost: the bound does not foresee a pod that is forced onto a full node.
             return Plan(assignments, (), cost, min(self._bound, cost), planner, seconds)
-        # A plan that leaves out other pods may cost anything: there is no bound.
+        # There is no bound for a plan that leaves out pods, because a plan that leaves out others may be
+        # cheaper.
         if self._as_a_whole:
             return Plan((), none_of(assignments, left_out), self._cost.present, None, planner, seconds)
         return Plan(assignments, left_out, cost, None, planner, seconds)
