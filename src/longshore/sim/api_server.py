@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from longshore.api import Change, Node, Pod, PodCondition
+from longshore.api.kept import kept_conditions
 from longshore.api.meta import ApiObject, kind_of
 from longshore.api.pod_set import GROUP, SchedulePlan, ScheduleTrigger
 from longshore.engine import (
@@ -274,7 +275,9 @@ def _conflict(problem: str) -> Conflict:
 
 
 def _with_condition(pod: Pod, condition: PodCondition) -> Pod:
-    others = tuple(c for c in pod.status.conditions if c.type != condition.type)
+    # A recorded pod has only those conditions that the scheduler kept.
+    kept = kept_conditions(pod.status.conditions)
+    others = tuple(each for each in kept if each.type != condition.type)
     return _replace(pod, status=_replace(pod.status, conditions=(*others, condition)))
 
 

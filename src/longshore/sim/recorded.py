@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import msgspec
 
-from longshore.api import Change, Node, Pod
+from longshore.api import Change, Pod
 from longshore.sim.agenda import Agenda
 from longshore.sim.cluster import SimulatedCluster
 
 _replace = msgspec.structs.replace
 
 # A change as it was seen in a real cluster, and when.
-Recorded = tuple[float, Change[Node] | Change[Pod]]
+Recorded = tuple[float, Change[Any]]
 
 
 class RecordedCluster(SimulatedCluster):
@@ -27,10 +28,14 @@ class RecordedCluster(SimulatedCluster):
     def __init__(self, agenda: Agenda, recorded: Iterable[Recorded], *, scheduler_name: str) -> None:
         super().__init__(agenda, bind_latency=0.0, start_time=None)
         self._scheduler_name = scheduler_name
-        for time, change in recorded:
-            agenda.at(time, partial(self._happen_again, change))
+        self.play(recorded)
 
-    def _happen_again(self, change: Change[Node] | Change[Pod]) -> None:
+    def play(self, recorded: Iterable[Recorded]) -> None:
+        """Let these changes happen again, each at its time."""
+        for time, change in recorded:
+            self._agenda.at(time, partial(self._happen_again, change))
+
+    def _happen_again(self, change: Change[Any]) -> None:
         new = change.new
         if new is None:
             self.delete(change.object)
