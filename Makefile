@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 PYTEST := $(BIN)/pytest
+# More than there are cores: the tests of the control plane wait most of the time.
+WORKERS ?= 4
 
 DOCKER ?= docker
 KUBECTL ?= kubectl
@@ -14,6 +16,8 @@ AGENTS ?= safe
 OUR_IMAGE := sed -e 's|image: longshore:.*|image: $(IMAGE)|'
 
 .DEFAULT_GOAL := help
+# The tests start hundreds of short processes, which take twice as long without compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-fast test-long lint format proto bench-client bench-throughput bench-static bench-podsets bench-decisions bench-scale bench-unschedulable bench-extender build clean docker-build docker-push install uninstall deploy undeploy deploy-apart undeploy-apart deploy-static undeploy-static deploy-extender undeploy-extender
 
 help: ## Show this list
@@ -23,17 +27,15 @@ demo: $(VENV)/.run ## Schedule pods on a simulated cluster, in under a minute
 	$(BIN)/longshore demo
 
 test: $(VENV)/.dev ## All tests, the real control plane included (builds it the first time)
-	$(PYTEST) -n 2 -m "not control_plane"
 	$(BIN)/longshore dev build
-	$(PYTEST) -m control_plane
+	$(PYTEST) -n $(WORKERS) --durations 20
 
 test-fast: $(VENV)/.dev ## The tests that need no control plane
-	$(PYTEST) -n 2 -m "not control_plane"
+	$(PYTEST) -n 2 --durations 20 -m "not control_plane"
 
 test-long: $(VENV)/.dev ## All tests with their full counts
-	LONGSHORE_LONG=1 $(PYTEST) --timeout 1800 -n 2 -m "not control_plane"
 	$(BIN)/longshore dev build
-	LONGSHORE_LONG=1 $(PYTEST) --timeout 1800 -m control_plane
+	LONGSHORE_LONG=1 $(PYTEST) --timeout 1800 -n $(WORKERS) --durations 20
 
 lint: $(VENV)/.dev ## Formatting, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -3,11 +3,12 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+
+from tests.waiting import eventually
 
 from longshore.dev.build import build
 
@@ -74,11 +75,8 @@ class Page:
         return ""
 
     def eventually(self, check: Callable[[], str], shown: str) -> None:
-        """Wait until the output is what is shown."""
-        deadline = time.monotonic() + 30
-        while not self.shows(shown, output := check()):
-            assert time.monotonic() < deadline, f"shown:\n{shown}\nfound:\n{output}"
-            time.sleep(0.2)
+        """Wait until the output is what the page shows."""
+        eventually(check, lambda output: self.shows(shown, output), what=f"shown: {shown}", within=30)
 
 
 class Session:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.agents.asking import loaded, made
+from tests.agents.one_agent import loaded, made
 
 from longshore.agents.annotations import read_congestion
 from longshore.agents.congestion import Congestion
@@ -64,7 +64,7 @@ def check(agent: Any, info: PodInfo, cluster: ClusterState) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), pods(), _PERCENT, _PERCENT, _PERCENT, _MISSING)
-def test_safe_overload(
+def test_safe_overload_answers_within_its_bounds_for_any_cluster(
     cluster: ClusterState, web: Any, utilization: int, percentile: int, weight: int, missing: str
 ) -> None:
     agent = made(
@@ -87,13 +87,17 @@ def test_safe_overload(
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), pods(), _PERCENT, _MISSING)
-def test_safe_balance(cluster: ClusterState, web: Any, weight: int, missing: str) -> None:
+def test_safe_balance_answers_within_its_bounds_for_any_cluster(
+    cluster: ClusterState, web: Any, weight: int, missing: str
+) -> None:
     check(made(SafeBalance, cluster, forecastWeight=weight, missing=missing), PodInfo.of(web), cluster)
 
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), st.integers(1, 2**53), st.sampled_from(["Neutral", "FailOpen", "FailClosed"]))
-def test_congestion(cluster: ClusterState, most: int, missing: str) -> None:
+def test_congestion_answers_within_its_bounds_for_any_cluster(
+    cluster: ClusterState, most: int, missing: str
+) -> None:
     check(made(Congestion, cluster, factorMax=most, missing=missing), PodInfo.of(pod("web")), cluster)
 
 
@@ -105,7 +109,7 @@ def test_congestion(cluster: ClusterState, most: int, missing: str) -> None:
     st.sampled_from(["A_BINPACK", "LOAD_BALANCE", "CONSOLIDATE"]),
     st.data(),
 )
-def test_pigeon_holing(
+def test_pigeon_holing_answers_within_its_bounds_for_any_cluster(
     cluster: ClusterState, webs: list[Any], resources: int, policy: str, data: st.DataObject
 ) -> None:
     index = data.draw(st.integers(0, resources - 1))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.agents.asking import golden
+from tests.agents.one_agent import golden
 
 from longshore.agents import beta
 

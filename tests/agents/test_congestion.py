@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import structlog
-from tests.agents.asking import golden, made, scores
+from tests.agents.one_agent import golden, made, scores
 from tests.plugins.single_plugin import cluster_of
 
 from longshore.agents.congestion import Congestion

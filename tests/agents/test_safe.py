@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import structlog
-from tests.agents.asking import golden, loaded, made, refused, scores
+from tests.agents.one_agent import golden, loaded, made, refused, scores
 
 from longshore.agents import beta
 from longshore.agents.load import REASON_NO_MEASUREMENTS

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.pods import create, manifest, wait_until_running
+from tests.live.pods import bind, create, manifest, pods, wait_until_running
+from tests.waiting import eventually
 
 from longshore.ask.pin_plan import How
 from longshore.ask.pin_writes import pin
@@ -72,7 +73,7 @@ class Commands:
 
     def pins(self, word: str = "") -> dict[tuple[str, str], str]:
         """All labels with the word in them, the namespace unless another is said: value by node and key."""
-        listed = json.loads(self.plane.kubectl("get", "nodes", "-o", "json"))
+        listed = self.plane.get("/api/v1/nodes")
         return {
             (node["metadata"]["name"], key): value
             for node in listed["items"]
@@ -114,17 +115,10 @@ def stateful_set(plane: ControlPlane, namespace: str, nodes: Mapping[str, str], 
         },
     }
     create(plane, namespace, body)
-    for number in range(replicas):
-        plane.kubectl("wait", "--for=create", f"pod/db-{number}", "-n", namespace, "--timeout=30s")
+    wanted = {f"db-{number}" for number in range(replicas)}
+    eventually(lambda: pods(plane, namespace), lambda found: wanted <= found.keys(), within=30)
     for name, node in nodes.items():
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
-        plane.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(binding))
+        bind(plane, namespace, name, node)
     wait_until_running(plane, namespace, len(nodes))
 
 

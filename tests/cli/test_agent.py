@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
@@ -17,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from tests.deploy.extenders import Manifest
 from tests.deploy.test_extenders import generic, manifest
+from tests.waiting import eventually
 
 from longshore.cli.agent import command
 from longshore.cluster import ClusterState, PodInfo
@@ -71,6 +71,7 @@ def test_a_new_agent_is_a_plugin_of_a_simulation(written: Path) -> None:
 def served(written: Path) -> Iterator[str]:
     """Where the new agent answers, behind no cluster."""
     log = written.parent / "extender.log"
+    serving = re.compile(r'"port":(\d+).*"event":"serving"')
     command = ["extender", "--agents", "./calm-nodes/calm_nodes.py", "--port", "0", "--standalone"]
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -80,11 +81,13 @@ def served(written: Path) -> Iterator[str]:
             stderr=output,
         )
     try:
-        deadline = time.monotonic() + 30
-        while not (found := re.search(r'"port":(\d+).*"event":"serving"', log.read_text())):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
+        eventually(
+            lambda: (log.read_text(), process.poll()),
+            lambda found: serving.search(found[0]) or found[1] is not None,
+            within=30,
+        )
+        found = serving.search(log.read_text())
+        assert found is not None, log.read_text()
         yield f"http://127.0.0.1:{found[1]}/scheduler"
     finally:
         process.terminate()

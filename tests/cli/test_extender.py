@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.live.stock import eventually
+from tests.waiting import eventually
 
 from longshore.dev.ports import Port
 
@@ -114,7 +114,10 @@ def _log_after_requests(level: str) -> list[dict[str, str]]:
     statuses = []
     try:
         # Nothing says that it serves, at some levels.
-        eventually(lambda: process.poll() is not None or _status(port.number, "healthz") == 200, "it serves")
+        eventually(
+            lambda: (process.poll(), _status(port.number, "healthz")),
+            lambda found: found[0] is not None or found[1] == 200,
+        )
         for verb, count, body in (
             ("predicates/safe-overload", 2, said),
             ("priorities/safe-overload", 3, said),

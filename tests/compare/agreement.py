@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.compare.arena import Answers, Arena
+from tests.compare.two_schedulers import Answers, Arena
 
 from longshore.api import Pod
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.compare.arena import Arena
+from tests.compare.two_schedulers import Arena
 
 from longshore.dev import ControlPlane
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tests.compare.api import Document
-from tests.compare.arena import Arena, Side
+from tests.compare.two_schedulers import Arena, Side
 
 from longshore.api import Pod
 from longshore.api.meta import ApiObject

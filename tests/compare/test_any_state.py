@@ -3,8 +3,8 @@
 import random
 
 from tests.compare.agreement import agree
-from tests.compare.arena import Arena
 from tests.compare.states import cluster, random_pod
+from tests.compare.two_schedulers import Arena
 
 from longshore.dev.fixtures import Repetitions
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.compare.arena import SIDES, Arena
 from tests.compare.sides import KubeScheduler, Longshore, Profiles
+from tests.compare.two_schedulers import SIDES, Arena
 from tests.live.webhook import Said, Webhook
 
 from longshore.dev.fixtures import Repetitions

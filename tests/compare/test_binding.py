@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.compare.agreement import agree
 from tests.compare.api import Refused
-from tests.compare.arena import SIDES, Arena
 from tests.compare.sides import Longshore
+from tests.compare.two_schedulers import SIDES, Arena
 
 from longshore.api import Pod
 from longshore.dev.fixtures import Repetitions

@@ -3,7 +3,7 @@
 import pytest
 from tests.compare.agreement import agree
 from tests.compare.api import Document
-from tests.compare.arena import Arena
+from tests.compare.two_schedulers import Arena
 
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 

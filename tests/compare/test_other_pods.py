@@ -2,8 +2,8 @@
 
 from tests.compare.agreement import agree
 from tests.compare.api import Document
-from tests.compare.arena import Arena
 from tests.compare.states import HOSTNAME, ZONE
+from tests.compare.two_schedulers import Arena
 
 from longshore.testing import NodeBuilder, PodBuilder, node, pod, replica_set, service
 

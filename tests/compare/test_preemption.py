@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from tests.compare.arena import Arena, Side
 from tests.compare.evictions import outcomes, preempted
 from tests.compare.states import random_node, random_pod
+from tests.compare.two_schedulers import Arena, Side
 
 from longshore.api import Pod
 from longshore.api.meta import ApiObject

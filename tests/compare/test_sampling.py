@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from tests.compare.arena import Arena
 from tests.compare.states import ZONE
+from tests.compare.two_schedulers import Arena
 
 from longshore.dev import ControlPlane
 from longshore.testing import NodeBuilder, node, pod

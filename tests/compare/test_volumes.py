@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from tests.compare.agreement import agree
 from tests.compare.api import Document
-from tests.compare.arena import SIDES, Arena, Side
 from tests.compare.states import ZONE
+from tests.compare.two_schedulers import SIDES, Arena, Side
 from tests.plugins.storage import csi_driver, pool
 
 from longshore.api import PersistentVolumeClaim, Volume

@@ -8,7 +8,6 @@ import os
 import ssl
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
@@ -156,13 +156,15 @@ def _started(pod: Pod, name: str, command: list[str], environment: dict[str, str
 
 
 def _wait_until_ready(manifest: Manifest, pod: Pod) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
     for name, container in manifest.containers.items():
         for probe in (container["livenessProbe"], container["readinessProbe"]):
-            while not _answers(probe["httpGet"], pod.ports[name]):
-                assert pod.processes[name].poll() is None, pod.log(name)
-                assert time.monotonic() < deadline, pod.log(name)
-                time.sleep(0.1)
+            process, url, port = pod.processes[name], probe["httpGet"], pod.ports[name]
+            eventually(
+                lambda: (process.poll(), _answers(url, port), pod.log(name)),  # noqa: B023 - not kept
+                lambda found: found[0] is not None or found[1],
+                within=_READY_SECONDS,
+            )
+            assert process.poll() is None, pod.log(name)
 
 
 def _answers(probe: Mapping[str, str], port: int) -> bool:

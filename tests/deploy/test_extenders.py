@@ -21,7 +21,8 @@ from tests.deploy.extenders import (
     variables,
 )
 from tests.deploy.makefile import make
-from tests.live.pods import events, eventually, pods
+from tests.live.pods import events, pods
+from tests.waiting import eventually
 
 from longshore.agents.reward.arguments import RewardArgs
 from longshore.cli import _longshore
@@ -242,7 +243,11 @@ def test_the_pod_schedules_by_load_with_the_rights_of_its_account(
     cluster.create_namespace(namespace)
     with running(manifest(name), account(cluster), tmp_path) as pod:
         cluster.kubectl("create", "-n", namespace, "-f", str(FOLDER / "test-pod.yaml"))
-        eventually(lambda: pods(cluster, namespace)["test-pod"]["status"]["phase"] == "Running", within=60)
+        eventually(
+            lambda: pods(cluster, namespace)["test-pod"]["status"]["phase"],
+            lambda found: found == "Running",
+            within=60,
+        )
         assert pods(cluster, namespace)["test-pod"]["spec"]["nodeName"] == "node-1"
         told = [e["note"] for e in events(cluster, namespace, "test-pod") if e["reason"] == "Scheduled"]
         assert told == [f"Successfully assigned {namespace}/test-pod to node-1"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -16,9 +15,10 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from tests.deploy.container import ENVIRONMENT, SEARCH_PATH, UID, container
 from tests.deploy.makefile import make
-from tests.live.pods import create, eventually, manifest, wait_until_running
-from tests.live.podsets import member, trigger
+from tests.live.pod_sets import member, trigger
+from tests.live.pods import create, manifest, wait_until_running
 from tests.test_package import run, uv
+from tests.waiting import eventually
 
 from longshore.agents.reward.arguments import RewardArgs
 from longshore.api.plan_request import PlanRequest
@@ -195,25 +195,24 @@ def schedules_where_nodes_are_labeled(plane: ControlPlane, namespace: str) -> No
 def fires(plane: ControlPlane, namespace: str) -> None:
     create(plane, namespace, trigger(quiet="0s"))
     state = ("get", "st", "go", "-n", namespace, "-o", "jsonpath={.spec.state} {.status.held}")
-    eventually(lambda: plane.kubectl(*state) == "Schedule 0", within=60)
+    eventually(lambda: plane.kubectl(*state), lambda found: found == "Schedule 0", within=60)
 
 
 def plans(plane: ControlPlane, namespace: str) -> None:
     create(plane, namespace, member("batch"))
     request = PlanRequest(namespace, "batch", "batch", ("node-1",))
 
-    def planned() -> bool:
-        answer = asyncio.run(PlannerCalls().call("127.0.0.1:7777", request, timeout=15))
-        return answer == {"batch": "node-1"}
-
-    eventually(planned)
+    eventually(
+        lambda: asyncio.run(PlannerCalls().call("127.0.0.1:7777", request, timeout=15)),
+        lambda answer: answer == {"batch": "node-1"},
+    )
 
 
 def annotates(plane: ControlPlane, namespace: str) -> None:
     """It writes the requests of pods, although no Prometheus answers."""
     create(plane, namespace, {**manifest("busy"), "spec": {**manifest("busy")["spec"], "nodeName": "node-0"}})
     shown = ("get", "node", "node-0", "-o", r"jsonpath={.metadata.annotations.requested-pods}")
-    eventually(lambda: plane.kubectl(*shown).isdigit(), within=60)
+    eventually(lambda: plane.kubectl(*shown), lambda found: found.isdigit(), within=60)
 
 
 WORK: dict[str, Callable[[ControlPlane, str], None]] = {
@@ -258,11 +257,13 @@ def test_the_command_of_a_deployment_works_as_its_user_with_a_read_only_root(
         variables=variables,
         scratch=tmp_path,
     ) as (process, log):
-        deadline = time.monotonic() + 60
-        while not all(answers(probe, ports) for probe in probes):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
+        eventually(
+            lambda: (process.poll(), [answers(probe, ports) for probe in probes], log.read_text()),
+            lambda found: found[0] is not None or all(found[1]),
+            what="answering its probes",
+            within=60,
+        )
+        assert process.poll() is None, log.read_text()
         WORK[deployment["metadata"]["name"]](installed, namespace)
         status = Path(f"/proc/{process.pid}/status").read_text()
         process.terminate()
@@ -329,7 +330,7 @@ def test_make_deploys_three_parts_and_only_the_controller_can_fire_triggers(
     plane.kubectl("apply", "-f", "-", input=PALLETS_SERVICE)
     make(plane, "deploy-apart")
     # The API server takes a moment to see changed roles.
-    eventually(lambda: not may(plane, "patch", triggers))
+    eventually(lambda: may(plane, "patch", triggers), lambda found: not found)
     assert not may(plane, "patch", triggers, "status")
     assert may(plane, "watch", triggers)
     assert may(plane, "patch", "scheduleplans.planner.ciena.io")

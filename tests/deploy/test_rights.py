@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from tests.deploy.custom_resources import install
-from tests.live.pods import create, events, eventually, manifest, placed
-from tests.live.podsets import member, trigger
+from tests.live.pod_sets import member, trigger
+from tests.live.pods import create, events, manifest, placed
 from tests.live.test_preemption import PRIORITIES, prioritized
 from tests.live.test_volumes import claim, selected, storage_class, using, volume
+from tests.waiting import eventually
 
 from longshore.api.pod_set import plan_name
 from longshore.dev import ControlPlane
@@ -105,7 +106,11 @@ def port(plane: ControlPlane, tmp_path: Path) -> Iterator[int]:
         process = Popen([*run, "--metrics-port=0", "--bind-address=127.0.0.1"], stderr=stderr)
     try:
         told = '"serving metrics"'
-        eventually(lambda: told in log.read_text() or process.poll() is not None, within=30)
+        eventually(
+            lambda: (log.read_text(), process.poll()),
+            lambda found: told in found[0] or found[1] is not None,
+            within=30,
+        )
         [line] = [line for line in log.read_text().splitlines() if told in line]
         yield json.loads(line)["port"]
         assert process.poll() is None, log.read_text()
@@ -126,12 +131,14 @@ def test_longshore_run_uses_every_right_that_it_has(plane: ControlPlane, port: i
 def places_pods_and_makes_room(plane: ControlPlane) -> None:
     """Wait until a pod that is too large is refused twice. The second time its event counts 2."""
     create(plane, "default", manifest("huge", cpu="99"), *(prioritized(f"low-{n}", cpu="7") for n in (0, 1)))
-    eventually(lambda: len(placed(plane, "default")) == 2)
+    eventually(lambda: placed(plane, "default"), lambda found: len(found) == 2)
     create(plane, "default", prioritized("high", cpu="7", priority="high"))
-    eventually(lambda: "default/high" in placed(plane, "default"))
+    eventually(lambda: placed(plane, "default"), lambda found: "default/high" in found)
     assert len(placed(plane, "default")) == 2
     plane.kubectl("delete", "pod", "high", "--now")
-    eventually(lambda: any("series" in event for event in events(plane, "default", "huge")))
+    eventually(
+        lambda: events(plane, "default", "huge"), lambda found: any("series" in event for event in found)
+    )
 
 
 def binds_volumes(plane: ControlPlane) -> None:
@@ -143,21 +150,24 @@ def binds_volumes(plane: ControlPlane) -> None:
     create(plane, "default", there, made, volume("disk", node="node-0", of_class="local"))
     create(plane, "default", claim("old", of_class="local"), claim("new", of_class="made"))
     create(plane, "default", using("reader", "old"), using("writer", "new"))
-    eventually(lambda: "default/reader" in placed(plane, "default"))
-    eventually(lambda: bool(selected(plane, "new")))
+    eventually(lambda: placed(plane, "default"), lambda found: "default/reader" in found)
+    eventually(lambda: selected(plane, "new"))
 
 
 def keeps_a_set(plane: ControlPlane) -> None:
     """Hold a set by a gate and release it. Its plan grows, and is deleted with its pods."""
     gated: dict[str, Any] = {"schedulingGates": [{"name": "longshore.dev/pod-set"}]}
     create(plane, "default", trigger(quiet="1s"), member("first", **gated))
-    eventually(lambda: "default/first" in placed(plane, "default"))
+    eventually(lambda: placed(plane, "default"), lambda found: "default/first" in found)
     create(plane, "default", member("second"))
-    eventually(lambda: "default/second" in placed(plane, "default"))
+    eventually(lambda: placed(plane, "default"), lambda found: "default/second" in found)
     plan = plan_name("default", "batch")
-    eventually(lambda: "reason" in plane.kubectl("get", PLANS, plan, "-o", "jsonpath={.status.conditions}"))
+    eventually(
+        lambda: plane.kubectl("get", PLANS, plan, "-o", "jsonpath={.status.conditions}"),
+        lambda found: "reason" in found,
+    )
     plane.kubectl("delete", "pod", "first", "second", "--now")
-    eventually(lambda: not plane.kubectl("get", PLANS, "-o", "name"))
+    eventually(lambda: plane.kubectl("get", PLANS, "-o", "name"), lambda found: not found)
 
 
 def answers_who_asks(plane: ControlPlane, port: int) -> None:

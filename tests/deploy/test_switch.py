@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import yaml
 from tests.live.conftest import StartScheduler
 from tests.live.pods import create, manifest, wait_until_running
+from tests.waiting import eventually
 
 from longshore.cli.run import command as run_command
 from longshore.dev import ControlPlane
@@ -93,13 +93,11 @@ def holder(plane: ControlPlane, folder: Path) -> str:
 
 
 def wait_for_leader(plane: ControlPlane, folder: Path, *, other_than: str = "") -> str:
-    deadline = time.monotonic() + 40
-    while time.monotonic() < deadline:
-        leases = plane.kubectl("get", "lease", "-n", "kube-system", "-o", "name")
-        if "kube-scheduler" in leases and (now := holder(plane, folder)) and now != other_than:
-            return now
-        time.sleep(0.2)
-    raise AssertionError("no scheduler has taken the lease")
+    leases = ("get", "lease", "-n", "kube-system", "-o", "name")
+    eventually(lambda: plane.kubectl(*leases), lambda names: "kube-scheduler" in names, within=40)
+    return eventually(
+        lambda: holder(plane, folder), lambda name: name not in ("", other_than), what="the leader", within=40
+    )
 
 
 def test_replacing_kube_scheduler_and_going_back(own_cluster: OwnCluster, tmp_path: Path) -> None:
@@ -131,10 +129,7 @@ def test_replacing_kube_scheduler_and_going_back(own_cluster: OwnCluster, tmp_pa
         with log.open("w") as output:
             ours = subprocess.Popen([sys.executable, "-m", "longshore", *arguments], stderr=output)
         try:
-            deadline = time.monotonic() + 30
-            while '"ready"' not in log.read_text():
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.1)
+            eventually(log.read_text, lambda text: '"ready"' in text, within=30)
             scheduled("before")
             wait_until_running(plane, "default", 1)
             assert holder(plane, tmp_path) == first

@@ -5,10 +5,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane, KubectlError, control_plane
 from longshore.dev.cache import cache_folder
@@ -21,10 +21,7 @@ pytestmark = pytest.mark.control_plane
 
 
 def _wait_until_ended(owners: list[Owner]) -> None:
-    deadline = time.monotonic() + 5
-    while any(owner.alive for owner in owners):
-        assert time.monotonic() < deadline, "still running"
-        time.sleep(0.02)
+    eventually(lambda: [owner for owner in owners if owner.alive], lambda running: not running, pause=0.02)
 
 
 def _owners(plane: ControlPlane) -> list[Owner]:

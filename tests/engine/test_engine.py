@@ -291,15 +291,15 @@ def test_equal_events_give_equal_requests() -> None:
     assert run() == run()
 
 
-def test_a_cycle_over_five_thousand_nodes_takes_well_below_a_millisecond() -> None:
+def test_a_cycle_over_five_thousand_nodes_takes_less_than_a_millisecond_of_processor_time() -> None:
     engine = Engine()
     add(engine, *(node(f"n{i}").allocatable(cpu="32", memory="128Gi") for i in range(5000)), now=0.0)
     add(engine, *(pod(f"p{i}").requests(cpu="1", memory="1Gi") for i in range(300)), now=0.0)
     fastest = 1.0
     for _ in range(6):
         # The fastest of several slices: other work on the machine shall not fail the test.
-        begin = time.perf_counter()
+        begin = time.process_time()
         assert len(engine.advance(now=0.0, max_cycles=50)) == 50
-        fastest = min(fastest, (time.perf_counter() - begin) / 50)
+        fastest = min(fastest, (time.process_time() - begin) / 50)
     assert fastest < 0.001
     assert engine.cluster.requested[CPU].sum() == 300 * 1000

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import uvloop
 from tests.kube.churn import pod_body
+from tests.waiting import eventually_async
 
 from longshore.api.meta import ApiObject, ApiStruct, Change
 from longshore.dev import ControlPlane
@@ -99,9 +100,7 @@ async def test_token_that_rotates_is_read_again(
         await _until_refused(control_plane, connection, namespace)
         await writer.create(PODS, namespace, pod_body("after", {}))
         await client.request("GET", PODS.path(namespace=namespace))
-        async with asyncio.timeout(20):
-            while f"{namespace}/after" not in reflector.store:
-                await asyncio.sleep(0.05)
+        await eventually_async(lambda: reflector.store, lambda store: f"{namespace}/after" in store)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -204,9 +203,7 @@ async def test_custom_resource_with_a_label_selector(
         await writer.patch(WIDGETS, namespace, "first", {"spec": {"size": "enormous"}})
         await writer.patch(WIDGETS, namespace, "second", {"metadata": {"labels": {"app": "db"}}})
         await writer.patch(WIDGETS, namespace, "broken", {"spec": {"size": 3}})
-        async with asyncio.timeout(20):
-            while len(told) < 5:
-                await asyncio.sleep(0.05)
+        await eventually_async(lambda: told, lambda changes: len(changes) == 5)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     # What cannot be decoded is as if it were not there; what leaves the selector is deleted.
@@ -229,9 +226,7 @@ async def test_field_selector_hides_pods_that_ended(control_plane: ControlPlane,
         await asyncio.wait_for(reflector.synced.wait(), 20)
         await writer.create(PODS, namespace, pod_body("web", {}))
         await writer.patch(PODS, namespace, "web", {"status": {"phase": "Succeeded"}}, subresource="status")
-        async with asyncio.timeout(20):
-            while told[-1:] != ["deleted"]:
-                await asyncio.sleep(0.05)
+        await eventually_async(lambda: told, lambda changes: changes[-1:] == ["deleted"])
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert reflector.store == {}

@@ -163,8 +163,10 @@ async def test_whatever_a_plugin_does_is_an_outcome(work: Any, outcome: Outcome)
 
 async def test_work_of_plugins_is_given_up_at_the_end() -> None:
     ended: list[str] = []
+    began = asyncio.Event()
 
     async def waits() -> None:
+        began.set()
         try:
             await asyncio.sleep(3600)
         finally:
@@ -173,8 +175,8 @@ async def test_work_of_plugins_is_given_up_at_the_end() -> None:
     to = Effects(NoTransport())
     outcomes: list[Outcome] = []
     to.cluster.perform(Run("Mine", waits()), outcomes.append)
-    await asyncio.sleep(0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
+        await began.wait()
         await to.cluster.drain(within=5)
     assert ended == ["tidied up"]
     # The attempt is not said to have failed: the next scheduler makes it again.

@@ -163,7 +163,7 @@ class TestInCluster:
 
 
 class TestWhatIsWrongWithTheFile:
-    def test_wrong_path(self, tmp_path: Path) -> None:
+    def test_a_path_without_a_file_is_told(self, tmp_path: Path) -> None:
         path = tmp_path / "nowhere"
         assert (
             problem(path) == f"cannot read the kubeconfig {path}: No such file or directory: correct the path"
@@ -172,7 +172,7 @@ class TestWhatIsWrongWithTheFile:
     def test_path_that_cannot_be_read(self, tmp_path: Path) -> None:
         assert "Is a directory" in problem(tmp_path)
 
-    def test_nothing_anywhere(self, tmp_path: Path) -> None:
+    def test_no_kubeconfig_in_any_usual_place(self, tmp_path: Path) -> None:
         looked_for = tmp_path / "home/.kube/config"
         expected = f"no kubeconfig found (looked for {looked_for}): set KUBECONFIG or name a file"
         assert problem(None) == expected
@@ -200,7 +200,9 @@ class TestWhatIsWrongWithTheFile:
             (b"current-context: quay", 'no context "quay": use one of (none is defined)'),
         ],
     )
-    def test_wrong_content(self, file: Path, content: bytes, expected: str) -> None:
+    def test_content_that_is_no_kubeconfig_is_told_with_the_file(
+        self, file: Path, content: bytes, expected: str
+    ) -> None:
         file.write_bytes(content)
         text = problem(file)
         assert text.startswith(f"{file}: ")
@@ -243,7 +245,9 @@ class TestWhatIsWrongWithTheFile:
             ),
         ],
     )
-    def test_cluster(self, file: Path, cluster: dict[str, object], expected: str) -> None:
+    def test_what_is_wrong_with_a_cluster_is_told_with_its_name(
+        self, file: Path, cluster: dict[str, object], expected: str
+    ) -> None:
         text = problem(write(file, document(cluster=cluster)))
         assert text.startswith(f'{file}: cluster "harbour": ')
         assert expected in text
@@ -269,7 +273,9 @@ class TestWhatIsWrongWithTheFile:
             ),
         ],
     )
-    def test_user(self, file: Path, user: dict[str, object], expected: str) -> None:
+    def test_what_is_wrong_with_a_user_is_told_with_its_name(
+        self, file: Path, user: dict[str, object], expected: str
+    ) -> None:
         text = problem(write(file, document(user=user)))
         assert text.startswith(f'{file}: user "docker": ')
         assert expected in text

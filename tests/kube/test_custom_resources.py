@@ -101,7 +101,7 @@ class Watching:
 
 
 @pytest.mark.parametrize("trouble", [[503], [429, 500], [401], [0], [503, 0, 429]])
-async def test_a_server_that_is_not_well_at_first_is_asked_again_until_it_says_that_the_kind_is_absent(
+async def test_a_failing_server_is_asked_again_until_it_says_that_the_kind_is_absent(
     trouble: list[int | None],
 ) -> None:
     server = Server(probes=[*trouble, 404], watches=[404])
@@ -128,7 +128,7 @@ async def test_a_kind_is_taken_up_when_it_comes(trouble: list[int | None]) -> No
     assert watching.mirror.settled
 
 
-async def test_a_watch_that_does_not_find_the_kind_leads_back_to_the_question_whether_it_is_there() -> None:
+async def test_a_watch_of_a_kind_that_went_away_waits_for_the_kind() -> None:
     """The probe was answered by a server that knew more than the one behind the watch, or less later."""
     watching = Watching(Server(probes=[None, 404], watches=[404]))
     await watching.run()

@@ -18,6 +18,7 @@ import pytest
 import yaml
 from tests.kube import pki
 from tests.kube.clock import Clock
+from tests.waiting import eventually_async
 
 from longshore.errors import UserError
 from longshore.kube import exec_plugin
@@ -301,9 +302,7 @@ class TestExecPluginProblems:
         plugin.says(then=f"sleep 300 & echo $! > {plugin.folder}/child; wait")
         assert "gave no answer in 0.3 s" in await plugin.problem()
         child = int((plugin.folder / "child").read_text())
-        async with asyncio.timeout(5):
-            while _runs(child):
-                await asyncio.sleep(0.01)
+        await eventually_async(lambda: _runs(child), lambda runs: not runs)
 
     @pytest.mark.parametrize(
         ("text", "expected"),

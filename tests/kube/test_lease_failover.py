@@ -108,7 +108,9 @@ def groups(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Itera
         group.end()
 
 
-def test_clean_stop(groups: Callable[[], Group], repetitions: Repetitions) -> None:
+def test_the_standby_takes_over_at_once_when_the_leader_stops(
+    groups: Callable[[], Group], repetitions: Repetitions
+) -> None:
     for _ in range(repetitions(full=10)):
         group = groups()
         leader, standby = group.leader_and_standby()
@@ -126,7 +128,9 @@ def test_clean_stop(groups: Callable[[], Group], repetitions: Repetitions) -> No
         assert group.holder == ""
 
 
-def test_killed_leader(groups: Callable[[], Group], repetitions: Repetitions) -> None:
+def test_the_standby_takes_over_in_time_when_the_leader_is_killed(
+    groups: Callable[[], Group], repetitions: Repetitions
+) -> None:
     for _ in range(repetitions(full=5, short=1)):
         group = groups()
         leader, standby = group.leader_and_standby()

@@ -16,6 +16,7 @@ import uvloop
 from tests.live.planners import Context, Planner, answering, listener, refusing
 from tests.podset.test_planner_wire import PLAN, PLAN_BYTES, REQUEST, REQUEST_BYTES
 from tests.serve import http2
+from tests.waiting import eventually_async
 
 from longshore.kube.planner_calls import PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
@@ -118,7 +119,7 @@ class TestTime:
             assert 0.2 < time.monotonic() - start < 5
             await asyncio.wait_for(left.wait(), 20)
 
-    async def test_dialling_counts(self) -> None:
+    async def test_the_time_to_connect_counts_towards_the_deadline(self) -> None:
         """The connection is taken, and not a word is said."""
         async with listener() as address:
             start = time.monotonic()
@@ -152,14 +153,12 @@ class TestTime:
             for _ in range(10):
                 await each_once()
             # The core closes connections from a thread of its own, a moment later.
-            async with asyncio.timeout(20):
-                while open_files() > files:
-                    await asyncio.sleep(0.05)
+            await eventually_async(open_files, lambda now: now <= files)
             assert threading.active_count() <= threads
 
 
 class TestTrouble:
-    async def test_nobody_listens(self) -> None:
+    async def test_an_address_where_nothing_listens(self) -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]
@@ -207,7 +206,7 @@ class TestTrouble:
                 " (Method not found!)"
             )
 
-    async def test_web_server(self) -> None:
+    async def test_a_web_server_in_place_of_a_planner(self) -> None:
         async with listener(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as address:
             assert await problem(address) == "is no planner: it speaks HTTP/1, not gRPC"
 

@@ -35,7 +35,7 @@ class TestCertificates:
         assert text.startswith(start)
         return text.removeprefix(start)
 
-    def test_expired(self, file: Path) -> None:
+    def test_a_certificate_that_has_expired(self, file: Path) -> None:
         old = pki.issue(starts=-2 * DAY, ends=-DAY)
         yesterday = datetime.now(UTC) - DAY
         text = self.certificate_problem(file, certificate=old.certificate, key=old.key)
@@ -51,17 +51,17 @@ class TestCertificates:
         text = self.certificate_problem(file, certificate=pki.client().certificate, key=pki.server().key)
         assert text == "does not belong to the client key: give the two issued together"
 
-    def test_malformed_key(self, file: Path) -> None:
+    def test_a_key_that_is_not_in_pem_format(self, file: Path) -> None:
         text = self.certificate_problem(file, certificate=pki.client().certificate, key=b"nonsense")
         assert text == "comes with a client key that is not a private key in PEM format"
 
-    def test_encrypted_key(self, file: Path) -> None:
+    def test_a_key_that_needs_a_password(self, file: Path) -> None:
         key = pki.encrypted(pki.client().key)
         text = self.certificate_problem(file, certificate=pki.client().certificate, key=key)
         assert text == "comes with a client key that is encrypted: give it without a password"
 
     @pytest.mark.parametrize("keep", [0, 1, 5, 60, 200])
-    def test_cut_off(self, file: Path, keep: int) -> None:
+    def test_a_certificate_that_is_cut_off(self, file: Path, keep: int) -> None:
         der = ssl.PEM_cert_to_DER_cert(pki.client().certificate.decode())
         pem = ssl.DER_cert_to_PEM_cert(der[:keep]).encode()
         assert "PEM" in self.certificate_problem(file, certificate=pem, key=pki.client().key)

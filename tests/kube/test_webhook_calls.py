@@ -70,7 +70,7 @@ async def test_an_answer_that_is_not_ok_is_a_failure() -> None:
     assert answer == Failed(f"failed filter with extender at URL {url}/filter, code 410")
 
 
-async def test_nobody_listens() -> None:
+async def test_a_call_to_an_address_where_nothing_listens_fails() -> None:
     answer = await call(Webhook("http://127.0.0.1:9"))
     assert isinstance(answer, Failed)
     assert answer.message.startswith('Post "http://127.0.0.1:9/filter": ')

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.kube.churn import pod_body
 from tests.kube.proxy import AnswerLate, Asked, DropBefore, Fault, LandLate, LoseAnswer, Proxy, Refuse
+from tests.waiting import eventually_async
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
@@ -70,7 +71,9 @@ LOST = {
 
 
 @pytest.mark.parametrize("fault", LOST.values(), ids=LOST.keys())
-async def test_bind_survives(fault: Fault, proxy: Proxy, control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_bind_succeeds_in_spite_of_a_fault_on_the_way(
+    fault: Fault, proxy: Proxy, control_plane: ControlPlane, namespace: str
+) -> None:
     async with writing(proxy) as writer:
         made = json.loads(await writer.create(PODS, namespace, pod_body("web", {})))
         proxy.script = once("POST", fault)
@@ -96,7 +99,7 @@ async def test_bind_of_a_pod_that_another_bound_meanwhile(
         uid = made["metadata"]["uid"]
         proxy.script = once("POST", LandLate(seconds=3 * TIMEOUT))
         ours = asyncio.create_task(writer.bind(namespace, "web", uid, "node-1"))
-        await asyncio.sleep(TIMEOUT / 4)
+        await eventually_async(lambda: proxy.faults, what="held back by the proxy")
         assert await Writer(direct).bind(namespace, "web", uid, "node-2") == Succeeded()
         assert isinstance(await ours, Conflict)
 
@@ -176,7 +179,7 @@ async def test_update_with_a_lost_answer_after_which_another_changed_the_object(
                 PODS, namespace, "web", made | {"metadata": made["metadata"] | {"labels": {"by": "us"}}}
             )
         )
-        await asyncio.sleep(TIMEOUT / 4)
+        await eventually_async(lambda: proxy.faults, what="held back by the proxy")
         async with Pool(load(control_plane.kubeconfig)) as direct:
             await Writer(direct).patch(PODS, namespace, "web", {"metadata": {"labels": {"by": "another"}}})
         with pytest.raises(ApiError) as refused:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import uvloop
 from tests.live import stock
-from tests.live.podsets import World, install_kinds, world
+from tests.live.pod_sets import World, install_kinds, world
 from tests.live.processes import Running
 from tests.live.processes import running as podset_process
 from tests.live.static import NAME, Static, install, running

@@ -1,12 +1,14 @@
-"""Pods as people write them, and where they are now."""
+"""Pods as people write them, where they are now, and how to wait for that."""
 
-import json
-import time
 from collections import Counter
-from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
+from tests.waiting import eventually
+
 from longshore.dev import ControlPlane
+
+_CLUSTER_SCOPED = {"Node", "PersistentVolume", "PriorityClass", "StorageClass"}
 
 
 def manifest(
@@ -21,26 +23,31 @@ def manifest(
     }
 
 
-def create(plane: ControlPlane, namespace: str, *pods: dict[str, Any]) -> None:
-    listed = {"apiVersion": "v1", "kind": "List", "items": list(pods)}
-    plane.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(listed))
+def create(plane: ControlPlane, namespace: str, *objects: dict[str, Any]) -> None:
+    """Create objects of any kind, in this order."""
+    for path, same in groupby(objects, lambda each: _collection(each, namespace)):
+        plane.create(path, *same)
+
+
+def bind(plane: ControlPlane, namespace: str, name: str, node: str) -> None:
+    """Bind the pod to the node, as a scheduler does."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    plane.create(f"/api/v1/namespaces/{namespace}/pods/{name}/binding", binding)
 
 
 def pods(plane: ControlPlane, namespace: str) -> dict[str, dict[str, Any]]:
-    listed = json.loads(plane.kubectl("get", "pods", "-n", namespace, "-o", "json"))
+    listed = plane.get(f"/api/v1/namespaces/{namespace}/pods")
     return {item["metadata"]["name"]: item for item in listed["items"]}
 
 
 def wait_until_running(plane: ControlPlane, namespace: str, count: int, *, within: float = 30.0) -> None:
-    """Wait until so many pods run, as KWOK has them."""
-    deadline = time.monotonic() + within
-    while True:
-        phases = Counter(pod["status"]["phase"] for pod in pods(plane, namespace).values())
-        if phases["Running"] == count:
-            return
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{count} pods should run; {dict(phases)} after {within:g} s")
-        time.sleep(0.1)
+    """Wait until exactly this many pods have the phase Running, which KWOK sets."""
+    eventually(
+        lambda: Counter(pod["status"]["phase"] for pod in pods(plane, namespace).values()),
+        lambda phases: phases["Running"] == count,
+        within=within,
+    )
 
 
 def condition(pod: dict[str, Any], kind: str = "PodScheduled") -> dict[str, Any]:
@@ -49,7 +56,7 @@ def condition(pod: dict[str, Any], kind: str = "PodScheduled") -> dict[str, Any]
 
 
 def placed(plane: ControlPlane, namespace: str) -> dict[str, str]:
-    """Where the pods are that are somewhere."""
+    """The node of each pod that has one."""
     return {
         f"{namespace}/{name}": pod["spec"]["nodeName"]
         for name, pod in pods(plane, namespace).items()
@@ -57,15 +64,14 @@ def placed(plane: ControlPlane, namespace: str) -> dict[str, str]:
     }
 
 
-def eventually(check: Callable[[], bool], *, within: float = 20.0, pause: float = 0.1) -> None:
-    """Wait until it is so."""
-    deadline = time.monotonic() + within
-    while not check():
-        assert time.monotonic() < deadline, f"not so after {within:g} s"
-        time.sleep(pause)
-
-
 def events(plane: ControlPlane, namespace: str, name: str) -> list[dict[str, Any]]:
-    """What people were told about the pod, each thing once."""
-    listed = json.loads(plane.kubectl("get", "events.events.k8s.io", "-n", namespace, "-o", "json"))
+    """The events about the object of this name; a series of equal events is one."""
+    listed = plane.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
     return [item for item in listed["items"] if item["regarding"]["name"] == name]
+
+
+def _collection(manifest: dict[str, Any], namespace: str) -> str:
+    version, kind = manifest["apiVersion"], manifest["kind"]
+    plural = kind.lower() + ("es" if kind.endswith("s") else "s")
+    where = "" if kind in _CLUSTER_SCOPED else f"/namespaces/{namespace}"
+    return f"/{'apis' if '/' in version else 'api'}/{version}{where}/{plural}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.live.pods import eventually
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 
@@ -41,7 +41,11 @@ class Running:
 
     def wait_for(self, event: str, *, within: float = 30.0) -> dict[str, Any]:
         eventually(
-            lambda: bool(self.told(event)) or self.process.poll() is not None, within=within, pause=0.02
+            lambda: (self.lines, self.process.poll()),
+            lambda _found: self.told(event) or self.process.poll() is not None,
+            what=f"logged: {event}",
+            within=within,
+            pause=0.02,
         )
         assert self.told(event), self.log.read_text()
         return self.told(event)[0]

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.pods import eventually, manifest, pods
+from tests.live.pods import manifest, pods
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.pin.labels import pin_key
@@ -37,8 +38,14 @@ class Static:
 
     def wait_for_line(self, text: str, *, within: float = 20.0) -> str:
         """The first line of the log with this text."""
-        eventually(lambda: any(text in line for line in self.lines), within=within, pause=0.01)
-        return next(line for line in self.lines if text in line)
+        found = eventually(
+            lambda: self.lines,
+            lambda lines: any(text in line for line in lines),
+            what=f"logged: {text}",
+            within=within,
+            pause=0.01,
+        )
+        return next(line for line in found if text in line)
 
     def stop(self, *, within: float = 5.0) -> int:
         self.process.send_signal(signal.SIGTERM)

@@ -13,14 +13,15 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.compare.api import Api, Document, manifest, priority_classes, resource_of
+from tests.waiting import eventually
 
 from longshore.agents.annotations import MEASURED_AT
 from longshore.agents.load import Missing
@@ -42,16 +43,6 @@ _PLUGIN = re.compile(
     r'"Plugin scored node for pod" pod="([^"]+)" plugin="([^"]+)" node="([^"]+)" score=(-?\d+)'
 )
 _FINAL = re.compile(r'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" score=(-?\d+)')
-
-T = TypeVar("T")
-
-
-def eventually(check: Callable[[], T | None], what: str, *, within: float = 30.0) -> T:
-    deadline = time.monotonic() + within
-    while not (found := check()):
-        assert time.monotonic() < deadline, f"not so after {within:g} s: {what}"
-        time.sleep(0.02)
-    return found
 
 
 def loaded(
@@ -99,8 +90,10 @@ class Extender:
         return next((line for line in lines if line["event"] == event), None)
 
     def wait(self) -> None:
-        self.port = int(eventually(lambda: self.line("serving"), "it serves")["port"])
-        eventually(lambda: self.line("ready"), "it knows the cluster")
+        serving = eventually(lambda: self.line("serving"), what="serving", within=30, pause=0.02)
+        assert serving is not None
+        self.port = int(serving["port"])
+        eventually(lambda: self.line("ready"), what="ready", within=30, pause=0.02)
 
     def post(self, verb: str, said: Document) -> Any:
         url = f"http://127.0.0.1:{self.port}/scheduler/{verb}"
@@ -163,25 +156,19 @@ class Scheduler:
         return self.fate(web)
 
     def fate(self, web: Pod) -> Fate:
-        return eventually(lambda: self._fate(web), f"{self.name} decides about {web.metadata.name}")
+        decided = f"decided by {self.name}"
+        found = _fate(eventually(lambda: self._get(web), _fate, what=decided, within=30, pause=0.02))
+        assert found is not None
+        return found
 
     def lands(self, web: Pod, *, within: float = 30.0) -> str:
         """The node that it comes to, at whichever attempt."""
-        return eventually(
-            lambda: str(self._world.api.get(web)["spec"].get("nodeName", "")),
-            f"{web.metadata.name} has a node",
-            within=within,
-        )
+        found = eventually(lambda: self._get(web), _node, what="bound", within=within, pause=0.02)
+        return _node(found)
 
-    def _fate(self, web: Pod) -> Fate | None:
+    def _get(self, web: Pod) -> Document:
         self._component.require_running()
-        found = self._world.api.get(web)
-        if where := found["spec"].get("nodeName"):
-            return Fate(where)
-        for condition in found["status"].get("conditions", ()):
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                return Fate("", condition.get("message", ""))
-        return None
+        return self._world.api.get(web)
 
     def extender_scores(self, web: Pod) -> dict[str, int]:
         """By node, what the last extender gave, from 0 to 10."""
@@ -196,6 +183,19 @@ class Scheduler:
     def _lines(self, pattern: re.Pattern[str], web: Pod) -> list[Any]:
         text = self._component.log.read_text()
         return [found for found in pattern.findall(text) if found[0] == f"default/{web.metadata.name}"]
+
+
+def _node(found: Document) -> str:
+    return str(found["spec"].get("nodeName", ""))
+
+
+def _fate(found: Document) -> Fate | None:
+    if where := _node(found):
+        return Fate(where)
+    for condition in found["status"].get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return Fate("", condition.get("message", ""))
+    return None
 
 
 class World:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.live.conftest import MANIFEST, Scheduler
-from tests.live.pods import condition, create, eventually, manifest, placed, pods
+from tests.live.pods import condition, create, manifest, placed, pods
 from tests.live.test_serving import port_of
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 
@@ -50,8 +51,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             )
         try:
             port = port_of(Scheduler(process, log))
-            eventually(lambda: "default/web" in placed(plane, "default"))
-            eventually(lambda: bool(condition(pods(plane, "default")["huge"])))
+            eventually(lambda: placed(plane, "default"), lambda found: "default/web" in found)
+            eventually(lambda: pods(plane, "default")["huge"], condition)
             yield Stage(
                 plane,
                 f"http://127.0.0.1:{port}",

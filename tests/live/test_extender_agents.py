@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.agents.test_pigeon import used
-from tests.live.stock import HOSTNAME, Extender, World, among, eventually, loaded, measured
+from tests.live.stock import HOSTNAME, Extender, World, among, loaded, measured
+from tests.waiting import eventually
 
 from longshore.agents.safe import REASON_RISK
 from longshore.testing import NodeBuilder, PodBuilder, node
@@ -187,7 +188,7 @@ def test_pigeon_adapts_to_the_pods_that_it_sees(world: World) -> None:
             found = scheduler.extender_scores(web)
             scores.append([found[name] for name in PIGEONS])
             world.clear()
-            eventually(lambda: not world.api.request("GET", "/api/v1/pods")["items"], "all pods are gone")
+            eventually(lambda: world.api.request("GET", "/api/v1/pods")["items"], lambda pods: not pods)
         assert scores == [[10, 5, 1], [1, 6, 10], [1, 10, 0], [1, 6, 10]]
         assert landed == "p3"
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.live.stock import Extender, World, among, entry, eventually, free_port, loaded
+from tests.live.stock import Extender, World, among, entry, free_port, loaded
+from tests.waiting import eventually
 
 from longshore.serve.extender.routes import NO_BIND
 from longshore.testing import node
@@ -75,7 +76,9 @@ def test_one_that_is_slow_is_as_good_as_down(world: World, extender: Extender) -
     with world.scheduler(slow) as scheduler:
         held = scheduler.place(among(world.named("held").labels(slow="yes"), "idle", "warm"))
         assert "exceeded" in held.message
-        eventually(lambda: extender.post("priorities/slow", {"Pod": {}, "NodeNames": []}) == [], "it is back")
+        eventually(
+            lambda: extender.post("priorities/slow", {"Pod": {}, "NodeNames": []}), lambda found: found == []
+        )
         assert scheduler.place(among(world.named("web"), "idle", "warm")).node in ("idle", "warm")
 
 
@@ -147,8 +150,8 @@ def test_what_was_learnt_is_written_and_survives_a_restart(world: World) -> None
             for phase in ("Running", "Failed"):
                 world.api.patch(web, {"status": {"phase": phase}}, subresource="status")
         eventually(
-            lambda: learning.post("priorities/rl-priority", said)[0] == {"Host": "idle", "Score": 5},
-            "five failures are known",
+            lambda: learning.post("priorities/rl-priority", said)[0],
+            lambda score: score == {"Host": "idle", "Score": 5},
         )
         assert scheduler.place(among(world.named("new").labels(podtype="D"), "idle", "warm")).node == "warm"
         assert learning.stop() == 0

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from tests.live.stock import MANIFEST, World, among, eventually, loaded
+from tests.live.stock import MANIFEST, World, among, loaded
 from tests.measure.test_load_watcher import metric
 from tests.measure.weblistener import listening
 from tests.serve.extenders import about_names
+from tests.waiting import eventually
 
 from longshore.agents.safe import REASON_RISK
 from longshore.measure.metrics_server import PATH
@@ -100,7 +101,7 @@ def _usage(cpu: str, *, ago: float = 0.0) -> dict[str, Any]:
 def measured(world: World) -> Iterator[World]:
     """The API server has the path of metrics-server, with nothing there yet."""
     world.api.request("POST", KINDS, _definition())
-    eventually(lambda: _is_served(world), "node metrics are served")
+    eventually(lambda: _is_served(world), what="serving node metrics")
     yield world
     world.api.request("DELETE", f"{KINDS}/nodes.metrics.k8s.io")
 
@@ -148,8 +149,8 @@ def test_by_what_metrics_server_says(measured: World, tmp_path: Path) -> None:
 
         world.api.request("PATCH", f"{PATH}/{BUSY}", _usage("1"))
         eventually(
-            lambda: extender.post("predicates/safe-overload", about_names(small(world), [BUSY]))["NodeNames"],
-            "the extender knows that the node is busy no more",
+            lambda: extender.post("predicates/safe-overload", about_names(small(world), [BUSY])),
+            lambda answer: answer["NodeNames"],
         )
         # A new one: nothing tells kube-scheduler to try the other again.
         assert scheduler.place(among(small(world), BUSY)).node == BUSY

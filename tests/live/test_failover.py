@@ -1,14 +1,14 @@
 """Two replicas under load, and the one that leads goes: nothing is bound twice, no node is overfilled."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.live.conftest import Scheduler, StartScheduler
-from tests.live.pods import create, eventually, manifest, placed
+from tests.live.pods import create, manifest, placed
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
@@ -50,18 +50,17 @@ def test_the_leader_goes_while_pods_are_bound(
     config = tmp_path / "scheduler.yaml"
     config.write_text(CONFIGURATION)
     leader = start_scheduler(plane, "--config", str(config))
-    eventually(lambda: bool(holder(plane)))
+    eventually(lambda: holder(plane))
     other = start_scheduler(plane, "--config", str(config))
     create(plane, "default", *(manifest(f"pod-{n}", cpu="100m") for n in range(ROOM + 20)))
-    eventually(lambda: '"ready"' in other.log.read_text())
+    eventually(other.log.read_text, lambda found: '"ready"' in found)
     # All can begin at once.
     plane.add_nodes(NODES)
-    while bound_by(leader) < 100:
-        time.sleep(0.005)
+    eventually(lambda: bound_by(leader), lambda bound: bound >= 100, pause=0.005)
     end(leader)
     by_leader = bound_by(leader)
     assert by_leader < ROOM
-    eventually(lambda: len(placed(plane, "default")) == ROOM, within=40)
+    eventually(lambda: placed(plane, "default"), lambda found: len(found) == ROOM, within=40)
     assert Counter(placed(plane, "default").values()) == {f"node-{n}": A_NODE for n in range(NODES)}
 
     assert other.process.poll() is None

@@ -8,6 +8,7 @@ from collections import Counter
 
 from tests.live.conftest import StartScheduler
 from tests.live.pods import condition, create, manifest, placed, pods, wait_until_running
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
@@ -63,10 +64,10 @@ def test_node_added_later_takes_the_pods_that_waited(
     plane = own_cluster(nodes=0)
     start_scheduler(plane)
     create(plane, "default", manifest("early"))
-    deadline = time.monotonic() + 20
-    while condition(pods(plane, "default")["early"]).get("reason") != "Unschedulable":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(
+        lambda: pods(plane, "default")["early"],
+        lambda pod: condition(pod).get("reason") == "Unschedulable",
+    )
     plane.add_nodes(1)
     wait_until_running(plane, "default", 1)
 

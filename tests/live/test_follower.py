@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.kube.proxy import AnswerLate, Proxy
 from tests.live.pods import condition, create, manifest, placed, pods
+from tests.waiting import eventually_async
 
 from longshore.api import Change, PersistentVolumeClaim, Pod, PodCondition
 from longshore.dev import ControlPlane
@@ -54,21 +55,24 @@ async def following(
             await running
 
 
-async def until(condition: Callable[[], bool], *, within: float = 20.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():
-            await asyncio.sleep(0.05)
+class SeenPods:
+    """The pods that the engine has taken in."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __call__(self, event: Event, _now: float) -> None:
+        if isinstance(event, Change) and isinstance(event.object, Pod):
+            self.names.add(event.object.metadata.name)
+
+    async def wait_for(self, *names: str, within: float = 20.0) -> None:
+        await eventually_async(lambda: self.names, lambda seen: seen >= set(names), within=within)
 
 
 async def test_watches_are_drained_while_no_write_is_answered(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    seen: set[str] = set()
-
-    def note(event: Event, _now: float) -> None:
-        if isinstance(event, Change) and isinstance(event.object, Pod):
-            seen.add(event.object.key)
-
+    seen = SeenPods()
     leading = Leading()
     leading.leads = True
     proxy = Proxy(load(control_plane.kubeconfig), lambda _asked: AnswerLate(seconds=3.0))
@@ -79,29 +83,30 @@ async def test_watches_are_drained_while_no_write_is_answered(
             Engine(scheduler_name=namespace),
             leading=leading,
             writes_to=proxy.connection,
-            on_event=note,
+            on_event=seen,
         ),
     ):
         first = [manifest(f"first-{n}", scheduler=namespace) for n in range(20)]
         await asyncio.to_thread(create, control_plane, namespace, *first)
-        await until(lambda: proxy.faults > 0)
+        await eventually_async(lambda: proxy.faults, what="delayed by the proxy")
         more = [manifest(f"more-{n}", scheduler="nobody") for n in range(20)]
         await asyncio.to_thread(create, control_plane, namespace, *more)
-        await until(lambda: sum(key.startswith(f"{namespace}/more") for key in seen) == 20, within=3.0)
+        await seen.wait_for(*(f"more-{n}" for n in range(20)), within=3.0)
 
 
 async def test_nothing_is_decided_without_the_lease(control_plane: ControlPlane, namespace: str) -> None:
-    engine, leading = Engine(scheduler_name=namespace), Leading()
-    async with following(control_plane, engine, leading=leading) as follower:
-        for name in ("web", "marker"):
-            await until(lambda: follower.ready)
+    seen, leading = SeenPods(), Leading()
+    engine = Engine(scheduler_name=namespace)
+    async with following(control_plane, engine, leading=leading, on_event=seen) as follower:
+        await eventually_async(lambda: follower.ready, what="ready")
+        for name in ("web", "later"):
             await asyncio.to_thread(create, control_plane, namespace, manifest(name, scheduler=namespace))
-        # Both wait to be tried, the first one since before the second one came.
-        await until(lambda: engine.queue.counts()["active"] == 2)
-        assert placed(control_plane, namespace) == {}
+            await seen.wait_for(name)
+        # The turn of the loop that received the first pod was over before the second one came.
+        assert (follower.requests_in_flight, placed(control_plane, namespace)) == (0, {})
         leading.leads = True
         follower.nudge()
-        await until(lambda: len(placed(control_plane, namespace)) == 2)
+        await eventually_async(lambda: placed(control_plane, namespace), lambda found: len(found) == 2)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +119,10 @@ async def test_nothing_is_decided_without_the_lease(control_plane: ControlPlane,
     ],
     ids=lambda effect: type(effect).__name__,
 )
-async def test_lease_lost_between_decision_and_write(
+async def test_a_write_is_not_started_once_the_lease_is_lost(
     control_plane: ControlPlane, namespace: str, effect: Operation
 ) -> None:
-    """It is not done, and the outcome is a failure."""
+    """The engine is told that it failed."""
     outcomes: list[Outcome] = []
     connection = load(control_plane.kubeconfig)
     async with (
@@ -142,6 +147,6 @@ async def test_nothing_is_decided_before_all_bound_pods_are_counted(own_cluster:
     leading = Leading()
     leading.leads = True
     async with following(plane, Engine(), leading=leading, slice_seconds=-1.0):
-        await until(lambda: bool(condition(pods(plane, "default")["a-pending"])))
+        await eventually_async(lambda: pods(plane, "default")["a-pending"], condition)
     told = condition(pods(plane, "default")["a-pending"])
     assert (told["status"], told.get("reason")) == ("False", "Unschedulable")

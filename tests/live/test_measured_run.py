@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 from tests.live.conftest import StartScheduler
-from tests.live.pods import condition, create, eventually, manifest, placed, pods
+from tests.live.pods import condition, create, manifest, placed, pods
 from tests.measure.nodeload import GIB, history, steady
+from tests.waiting import eventually
 
 from longshore.agents.safe import REASON_RISK
 from longshore.dev import ControlPlane
@@ -85,14 +86,16 @@ def test_pods_avoid_a_loaded_node_until_it_is_loaded_no_more(
         control_plane, namespace, *(_pod(f"any-{n}", busy) for n in range(3)), _pod("stuck", busy, only=True)
     )
     scheduler = start_scheduler(control_plane, "--config", str(file))
-    eventually(lambda: len(placed(control_plane, namespace)) == 3)
+    eventually(lambda: placed(control_plane, namespace), lambda found: len(found) == 3)
     assert set(placed(control_plane, namespace).values()) == {calm}
-    eventually(lambda: bool(condition(pods(control_plane, namespace)["stuck"])))
+    eventually(lambda: pods(control_plane, namespace)["stuck"], condition)
     why = condition(pods(control_plane, namespace)["stuck"])["message"]
     assert REASON_RISK.format(utilization=90, resource="memory", percentile=30) in why
 
     available = f'node_memory_MemAvailable_bytes{{instance="{busy}:9100"}}'
     prometheus.put(f"{available} {12 * GIB} {round(time.time() * 1000)}\n")
-    eventually(lambda: placed(control_plane, namespace).get(f"{namespace}/stuck") == busy)
+    eventually(
+        lambda: placed(control_plane, namespace), lambda found: found.get(f"{namespace}/stuck") == busy
+    )
     assert scheduler.stop() == 0
     assert "a query fails" not in scheduler.log.read_text()

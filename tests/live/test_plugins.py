@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tests.live.conftest import StartScheduler
-from tests.live.pods import condition, create, events, eventually, manifest, placed, pods
+from tests.live.pods import condition, create, events, manifest, placed, pods
+from tests.waiting import eventually
 
 from longshore.dev.fixtures import OwnCluster
 
@@ -41,14 +42,14 @@ def test_a_plugin_filters_and_does_work_that_takes_time(
     file.write_text(PLUGIN)
     scheduler = start_scheduler(plane, "--plugin", str(file))
     create(plane, "default", *(manifest(f"pod-{n}") for n in range(5)))
-    eventually(lambda: len(placed(plane, "default")) == 5)
+    eventually(lambda: placed(plane, "default"), lambda found: len(found) == 5)
     assert set(placed(plane, "default").values()) == {"node-1"}
     for name in (f"pod-{n}" for n in range(5)):
         told = [event["note"] for event in events(plane, "default", name) if event["type"] == "Warning"]
         assert told == [f"running PreBind plugin \"Disks\": OSError('no disk for {name} yet')"]
 
     create(plane, "default", manifest("big", cpu="7900m"))
-    eventually(lambda: bool(condition(pods(plane, "default")["big"])))
+    eventually(lambda: pods(plane, "default")["big"], condition)
     message = condition(pods(plane, "default")["big"])["message"]
     assert message.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had no disk.")
     assert scheduler.stop() == 0

@@ -9,14 +9,14 @@ from pathlib import Path
 import grpc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.pods import eventually
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     member,
     members,
     trigger,
     world,
 )
 from tests.live.processes import Running, account_without_triggers, running
+from tests.waiting import eventually, eventually_async
 
 from longshore.dev import ControlPlane
 
@@ -75,10 +75,10 @@ async def test_the_planner_answers_the_bytes_of_pallets_scheduler(
     sets_plane.kubectl("create", "-f", "-", input=json.dumps(member("p1", podset="planner-podset")))
     try:
         request = bytes.fromhex("0a0764656661756c74120e706c616e6e65722d706f647365741a02703122026e3122026e32")
-        async with asyncio.timeout(20):
-            # The pod and its node come by different watches.
-            while (await call(address_of(planner), request)).hex() != "0a080a02703112026e32":
-                await asyncio.sleep(0.1)
+        # The pod and its node come by different watches.
+        await eventually_async(
+            lambda: call(address_of(planner), request), lambda answer: answer.hex() == "0a080a02703112026e32"
+        )
     finally:
         sets_plane.kubectl("delete", "pod/p1", "node/n1", "node/n2", "--wait=false")
 
@@ -124,7 +124,7 @@ async def test_three_processes_hold_fire_plan_and_bind(
             # Others may be held besides, of tests before.
             assert metrics(scheduler)["longshore_podset_held_pods"] >= 3
             await here.until(lambda: bool(here.flips()))
-            await here.until_placed(3, within=5)
+            await here.until_placed(3)
             assert here.stored_plans() == [here.placed]
             await here.until(lambda: here.plan_condition("PlannerAnswered")[0] == "True")
             assert [each.status.planner for each in here.plans.values()] == [SERVICE]

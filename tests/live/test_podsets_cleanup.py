@@ -1,9 +1,7 @@
 """Plans shrink with their sets and go with the last pod, on a real cluster."""
 
-import asyncio
-
 import pytest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     SCHEDULE,
     World,
     member,
@@ -25,9 +23,9 @@ async def test_an_entry_goes_with_its_pod_and_the_plan_with_the_last(here: World
     before = here.entries()
     await here.delete("Pod", "pod-0")
     del before["pod-0"]
-    await here.until(lambda: here.entries() == before, within=5)
+    await here.until(lambda: here.entries() == before)
     await here.delete("Pod", "pod-1", "pod-2")
-    await here.until(lambda: not here.plans, within=5)
+    await here.until(lambda: not here.plans)
     # The trigger stays as it is.
     assert here.state() == SCHEDULE
 
@@ -40,7 +38,7 @@ async def test_an_entry_goes_when_its_pod_is_told_to_stop(here: World) -> None:
     await here.until_placed(2)
     await here.until_plan_tells_the_truth()
     await here.delete("Pod", "slow")
-    await here.until(lambda: list(here.entries()) == ["other"], within=5)
+    await here.until(lambda: list(here.entries()) == ["other"])
     assert here.pods["slow"].metadata.deletion_timestamp is not None
     await here.patch("Pod", "slow", {"metadata": {"finalizers": None}})
 
@@ -51,10 +49,10 @@ async def test_an_entry_goes_when_its_pod_has_ended(here: World, phase: str) -> 
     # KWOK reports that they run, once.
     await here.until(lambda: {pod.status.phase for pod in here.pods.values()} == {"Running"})
     await here.patch("Pod", "pod-0", {"status": {"phase": phase}}, subresource="status")
-    await here.until(lambda: list(here.entries()) == ["pod-1"], within=5)
+    await here.until(lambda: list(here.entries()) == ["pod-1"])
 
 
-async def test_a_pod_that_comes_back_under_its_name_goes_where_the_plan_says_or_is_planned_anew(
+async def test_a_pod_of_a_known_name_is_planned_again_if_its_node_no_longer_fits(
     here: World,
 ) -> None:
     await released(here, 2)
@@ -62,8 +60,7 @@ async def test_a_pod_that_comes_back_under_its_name_goes_where_the_plan_says_or_
     await here.delete("Pod", "pod-0")
     await here.until(lambda: "pod-0" not in here.pods)
     await here.patch("Node", first, {"spec": {"unschedulable": True}})
-    # The watch of nodes is another than that of pods.
-    await asyncio.sleep(0.5)
+    await here.until_the_scheduler_knows_all()
     await here.create(member("pod-0"))
     await here.until_placed(2)
     assert here.placed["pod-0"] != first

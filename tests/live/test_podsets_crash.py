@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     SCHEDULE,
     World,
     member,

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.deploy.custom_resources import FOLDER
-from tests.live.pods import create, eventually, manifest, placed
-from tests.live.podsets import install_kinds, member, trigger
+from tests.live.pod_sets import install_kinds, member, trigger
+from tests.live.pods import create, manifest, placed
 from tests.live.processes import DEPLOY, running
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 
@@ -47,7 +48,9 @@ def test_without_the_right_to_read_triggers_all_else_is_scheduled(
     with running(sets_plane, tmp_path, "run", kubeconfig=few, may_be_refused=True) as scheduler:
         scheduler.wait_for("ready")
         create(sets_plane, sets_namespace, manifest("web"), member("batch"))
-        eventually(lambda: list(placed(sets_plane, sets_namespace)) == [f"{sets_namespace}/web"])
+        eventually(
+            lambda: placed(sets_plane, sets_namespace), lambda found: list(found) == [f"{sets_namespace}/web"]
+        )
         told = [line["event"] for line in scheduler.told("we may not list")]
         assert sorted(line.split()[4] for line in told) == [
             "scheduleplans.planner.ciena.io:",
@@ -73,7 +76,7 @@ def test_kinds_that_are_missing_are_told_once_and_picked_up_when_they_come(
         ready = time.monotonic()
         create(plane, here, manifest("web"), manifest("other", scheduler="podset-planner-scheduler"))
         create(plane, here, member("batch"))
-        eventually(lambda: on_a_node() == {"web", "other"})
+        eventually(on_a_node, lambda found: found == {"web", "other"})
         time.sleep(max(0.0, ready + LOOK - time.monotonic()))
         kinds = {controller.log: ["scheduletriggers"], scheduler.log: ["scheduleplans", "scheduletriggers"]}
         for process in (controller, scheduler):
@@ -84,7 +87,7 @@ def test_kinds_that_are_missing_are_told_once_and_picked_up_when_they_come(
 
         install_kinds(plane)
         create(plane, here, trigger(quiet="0s"))
-        eventually(lambda: "batch" in on_a_node())
+        eventually(on_a_node, lambda found: "batch" in found)
         plans = json.loads(plane.kubectl("get", "sp", "-n", here, "-o", "json"))["items"]
         assert [entry["pod"] for plan in plans for entry in plan["spec"]["plan"]] == ["batch"]
         assert scheduler.stop() == controller.stop() == 0

@@ -7,9 +7,9 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.live.arena import all_to
+from tests.live.planner_services import all_to
 from tests.live.planners import Context, Planner
-from tests.live.podsets import SCHEDULE, World, member, members, planner_service, trigger, world
+from tests.live.pod_sets import SCHEDULE, World, member, members, planner_service, trigger, world
 from tests.live.processes import Running, running
 
 from longshore.dev import ControlPlane

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.pods import manifest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     SCHEDULE,
     World,
     add_nodes,
@@ -19,6 +18,7 @@ from tests.live.podsets import (
     trigger,
     world,
 )
+from tests.live.pods import manifest
 from tests.live.processes import Running
 
 from longshore.dev import ControlPlane
@@ -33,7 +33,7 @@ EXAMPLE_SET = "planner-podset"
 Change = Callable[[World, str], Awaitable[None]]
 
 
-# The planned node will not do any more.
+# The planned node no longer fits.
 
 
 async def deleted(here: World, node: str) -> None:
@@ -59,20 +59,21 @@ async def unlabeled(here: World, node: str) -> None:
 
 
 @pytest.mark.parametrize("change", [deleted, cordoned, tainted, filled, unlabeled], ids=lambda c: c.__name__)
-async def test_a_planned_node_that_will_not_do_any_more_is_planned_anew(here: World, change: Change) -> None:
+async def test_a_pod_is_planned_again_when_its_planned_node_no_longer_fits(
+    here: World, change: Change
+) -> None:
     first = here.nodes[0]
     await here.create(trigger(), *members(2), plan(here.namespace, {"pod-0": first, "pod-1": first}))
     await here.until_held(2)
     await change(here, first)
-    # The watch of nodes is another than that of triggers.
-    await asyncio.sleep(0.5)
+    await here.until_the_scheduler_knows_all()
     await here.release()
     await here.until(lambda: {"pod-0", "pod-1"} <= here.placed.keys())
     placed = {name: node for name, node in here.placed.items() if name != "load"}
     assert first not in placed.values()
     await here.until(lambda: here.entries() == placed)
     await here.until(lambda: here.plan_condition("PlannedAgain")[0] == "True")
-    assert f"because {first} would not do for pod-" in here.plan_condition("PlannedAgain")[1]
+    assert f"because {first} no longer fits pod-" in here.plan_condition("PlannedAgain")[1]
 
 
 # Room.
@@ -82,7 +83,7 @@ async def test_what_fits_goes_and_what_does_not_waits_for_room(here: World) -> N
     await here.create(trigger(), *members(2), member("big", cpu="100"))
     await here.until_held(3)
     await here.release()
-    await here.until_placed(2, within=3)
+    await here.until_placed(2)
     await here.until(lambda: here.condition("big")[0] == "Unschedulable")
     assert "Insufficient cpu" in here.condition("big")[1]
     await here.until_plan_tells_the_truth()
@@ -92,7 +93,7 @@ async def test_what_fits_goes_and_what_does_not_waits_for_room(here: World) -> N
         lambda: [each.pod for each in here.plans[found.metadata.name].status.unplaced] == ["big"]
     )
     [roomy] = await add_nodes(here, 1, cpu="128", memory="256Gi")
-    await here.until_placed(3, within=3)
+    await here.until_placed(3)
     assert here.placed["big"] == roomy
     await here.until_plan_tells_the_truth()
 
@@ -210,7 +211,7 @@ async def test_pods_without_an_owner_may_share_a_node(
 ) -> None:
     async with world(sets_plane, sets_namespace, nodes=1) as here:
         await here.create(trigger(state=SCHEDULE), *members(2))
-        await here.until_placed(2, within=3)
+        await here.until_placed(2)
         await here.until_plan_tells_the_truth()
 
 
@@ -237,7 +238,7 @@ spec: {{policyName: {namespace}, validationActions: [Deny]}}
 """
 
 
-async def test_a_bind_that_is_refused_is_tried_again_and_the_plan_tells_the_truth_in_the_end(
+async def test_a_refused_bind_is_tried_again_until_the_plan_is_true(
     here: World, sets_scheduler: Running
 ) -> None:
     first = here.nodes[0]

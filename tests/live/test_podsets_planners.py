@@ -7,10 +7,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 
 import pytest
-from tests.live.arena import CALL_SECONDS, Arena, Nodes, all_to, configuration
+from tests.live.planner_services import CALL_SECONDS, Nodes, PlannerServices, all_to, configuration
 from tests.live.planners import Context, Planner
-from tests.live.pods import manifest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     SCHEDULE,
     World,
     member,
@@ -19,7 +18,9 @@ from tests.live.podsets import (
     trigger,
     world,
 )
+from tests.live.pods import manifest
 from tests.live.processes import Running, running
+from tests.waiting import eventually_async
 
 from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.dev import ControlPlane
@@ -29,8 +30,8 @@ pytestmark = pytest.mark.control_plane
 
 
 @pytest.fixture(scope="module")
-def arena(sets_plane: ControlPlane) -> Iterator[Arena]:
-    made = Arena(sets_plane)
+def services(sets_plane: ControlPlane) -> Iterator[PlannerServices]:
+    made = PlannerServices(sets_plane)
     for name in made.names.values():
         sets_plane.create_namespace(name)
     yield made
@@ -41,13 +42,13 @@ def arena(sets_plane: ControlPlane) -> Iterator[Arena]:
 
 @pytest.fixture(scope="module", params=["built-in"])
 def scheduler(
-    request: pytest.FixtureRequest, arena: Arena, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, services: PlannerServices, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
     """With the fallback that the tests name, built-in if they name none."""
     folder = tmp_path_factory.mktemp("planners")
     file = folder / "scheduler.yaml"
-    file.write_text(configuration(arena, request.param))
-    with running(arena.plane, folder, "run", "--config", str(file)) as started:
+    file.write_text(configuration(services, request.param))
+    with running(services.plane, folder, "run", "--config", str(file)) as started:
         started.wait_for("ready")
         yield started
         assert started.process.poll() is None, started.log.read_text()
@@ -57,8 +58,9 @@ without_fallback = pytest.mark.parametrize("scheduler", ["none"], indirect=True)
 
 
 @pytest.fixture
-async def here(arena: Arena, scheduler: Running, sets_namespace: str) -> AsyncIterator[World]:
-    async with world(arena.plane, sets_namespace) as made:
+async def here(services: PlannerServices, scheduler: Running, sets_namespace: str) -> AsyncIterator[World]:
+    services.scheduler = scheduler
+    async with world(services.plane, sets_namespace) as made:
         yield made
 
 
@@ -74,21 +76,23 @@ async def planner_of(here: World, podset: str) -> str:
 # Which of them is asked, and what for.
 
 
-async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(here: World, arena: Arena) -> None:
+async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(
+    here: World, services: PlannerServices
+) -> None:
     first, second, third = here.nodes
     # A set that nobody else has.
     own = f"x-{here.namespace}"
     async with (
-        arena.planner("one", all_to(first, "x-1", "x-2", "y")),
-        arena.planner("other", all_to(second, "x-1", "y")),
-        arena.service(here, "one", "default"),
+        services.planner("one", all_to(first, "x-1", "x-2", "y")),
+        services.planner("other", all_to(second, "x-1", "y")),
+        services.service(here, "one", "default"),
     ):
-        async with arena.service(here, "other", own):
+        async with services.service(here, "other", own):
             await here.create(trigger("x", podset=own, state=SCHEDULE), member("x-1", podset=own))
             await here.create(trigger("y", podset="y", state=SCHEDULE), member("y", podset="y"))
             await here.until_placed(2)
             assert here.placed == {"x-1": second, "y": first}
-            assert await planner_of(here, own) == f"{arena.names['other']}/svc"
+            assert await planner_of(here, own) == f"{services.names['other']}/svc"
         await here.create(member("x-2", podset=own))
         await here.until_placed(3)
         assert here.placed["x-2"] == first
@@ -98,42 +102,44 @@ async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(here:
     assert here.placed["x-3"] == third
 
 
-async def test_a_service_that_loses_its_label_is_not_asked_any_more(here: World, arena: Arena) -> None:
+async def test_a_service_that_loses_its_label_is_not_asked_any_more(
+    here: World, services: PlannerServices
+) -> None:
     first, second, _ = here.nodes
     own = f"x-{here.namespace}"
     async with (
-        arena.planner("one", all_to(first, "x-2")),
-        arena.planner("other", all_to(second, "x-1", "x-2")),
-        arena.service(here, "one", "default"),
-        arena.service(here, "other", own) as place,
+        services.planner("one", all_to(first, "x-2")),
+        services.planner("other", all_to(second, "x-1", "x-2")),
+        services.service(here, "one", "default"),
+        services.service(here, "other", own) as place,
     ):
         await here.create(trigger("x", podset=own, state=SCHEDULE), member("x-1", podset=own))
         await here.until_placed(1)
-        await place.label("Service", "svc", f"planner.ciena.io/{own}", None)
-        # The watch of services is another than that of pods.
-        await asyncio.sleep(0.3)
+        await services.label(place, f"planner.ciena.io/{own}", None)
         await here.create(member("x-2", podset=own))
         await here.until_placed(2)
     assert here.placed == {"x-1": second, "x-2": first}
 
 
-async def test_a_service_whose_label_is_not_enabled_is_not_asked(here: World, arena: Arena) -> None:
+async def test_a_service_whose_label_is_not_enabled_is_not_asked(
+    here: World, services: PlannerServices
+) -> None:
     async with (
-        arena.planner("one", all_to(here.nodes[0], "a")) as stub,
-        arena.service(here, "one", "default", "disabled"),
+        services.planner("one", all_to(here.nodes[0], "a")) as stub,
+        services.service(here, "one", "default", "disabled"),
     ):
         await here.create(trigger(state=SCHEDULE), member("a"))
         await here.until_placed(1)
     assert stub.heard == []
 
 
-async def test_the_request_is_what_pallet_sends(here: World, arena: Arena) -> None:
+async def test_the_request_is_what_pallet_sends(here: World, services: PlannerServices) -> None:
     """One call for the whole set; its nodes are those that will do for the pod it names."""
     await here.patch("Node", here.nodes[1], {"spec": {"unschedulable": True}})
-    await asyncio.sleep(0.3)
+    await here.until_the_scheduler_knows_all()
     async with (
-        arena.planner("one", all_to(here.nodes[0], "pod-0", "pod-1", "pod-2")) as stub,
-        arena.service(here, "one", "default"),
+        services.planner("one", all_to(here.nodes[0], "pod-0", "pod-1", "pod-2")) as stub,
+        services.service(here, "one", "default"),
     ):
         await here.create(trigger(), *members(3))
         await here.until_held(3)
@@ -148,10 +154,10 @@ async def test_the_request_is_what_pallet_sends(here: World, arena: Arena) -> No
     assert not {"authorization", "grpc-encoding"} & heard.metadata.keys()
 
 
-async def test_a_pod_with_an_entry_is_nobodys_to_plan(here: World, arena: Arena) -> None:
+async def test_no_planner_is_asked_about_a_pod_with_an_entry(here: World, services: PlannerServices) -> None:
     async with (
-        arena.planner("one", all_to(here.nodes[0], "a")) as stub,
-        arena.service(here, "one", "default"),
+        services.planner("one", all_to(here.nodes[0], "a")) as stub,
+        services.service(here, "one", "default"),
     ):
         await here.create(trigger(state=SCHEDULE), plan(here.namespace, {"a": here.nodes[2]}))
         await here.until(lambda: bool(here.plans))
@@ -161,18 +167,18 @@ async def test_a_pod_with_an_entry_is_nobodys_to_plan(here: World, arena: Arena)
     assert stub.heard == []
 
 
-async def test_a_planned_node_that_will_not_do_any_more_is_not_offered_to_the_planner_again(
-    here: World, arena: Arena
+async def test_a_planned_node_that_no_longer_fits_is_not_offered_to_the_planner_again(
+    here: World, services: PlannerServices
 ) -> None:
     first, second, _ = here.nodes
     async with (
-        arena.planner("one", all_to(second, "a")) as stub,
-        arena.service(here, "one", "default"),
+        services.planner("one", all_to(second, "a")) as stub,
+        services.service(here, "one", "default"),
     ):
         await here.create(trigger(), plan(here.namespace, {"a": first}), member("a"))
         await here.until_held(1)
         await here.patch("Node", first, {"spec": {"unschedulable": True}})
-        await asyncio.sleep(0.3)
+        await here.until_the_scheduler_knows_all()
         await here.release()
         await here.until_placed(1)
     assert here.placed == {"a": second}
@@ -200,9 +206,9 @@ def breaks(_request: pb.SchedulePlanRequest) -> Mapping[str, str]:
 
 @pytest.mark.parametrize("answer", [leaves_out, invents, breaks], ids=lambda each: each.__name__)
 async def test_what_is_wrong_with_an_answer_is_mended_and_told(
-    here: World, arena: Arena, answer: Nodes
+    here: World, services: PlannerServices, answer: Nodes
 ) -> None:
-    async with arena.planner("one", answer), arena.service(here, "one", "default"):
+    async with services.planner("one", answer), services.service(here, "one", "default"):
         await here.create(trigger(state=SCHEDULE), *members(2))
         await here.until_placed(2)
         await here.until_plan_tells_the_truth()
@@ -210,18 +216,18 @@ async def test_what_is_wrong_with_an_answer_is_mended_and_told(
     assert all(set(entries.values()) <= set(here.nodes) for entries in here.stored_plans())
     told = [event["note"] for event in await here.events("go") if event["reason"] == "PlannerFailed"]
     assert told
-    assert all(f"planner {arena.names['one']}/svc" in note for note in told)
+    assert all(f"planner {services.names['one']}/svc" in note for note in told)
     await here.until(lambda: here.plan_condition("PlannerAnswered")[0] == "False")
-    assert f"planner {arena.names['one']}/svc" in here.plan_condition("PlannerAnswered")[1]
+    assert f"planner {services.names['one']}/svc" in here.plan_condition("PlannerAnswered")[1]
 
 
 async def test_an_answer_that_overfills_a_node_is_followed_as_far_as_there_is_room(
-    here: World, arena: Arena
+    here: World, services: PlannerServices
 ) -> None:
     names = [f"pod-{number}" for number in range(3)]
     async with (
-        arena.planner("one", all_to(here.nodes[0], *names)),
-        arena.service(here, "one", "default"),
+        services.planner("one", all_to(here.nodes[0], *names)),
+        services.service(here, "one", "default"),
     ):
         await here.create(trigger(), *members(3, cpu="2"))
         await here.until_held(3)
@@ -231,20 +237,24 @@ async def test_an_answer_that_overfills_a_node_is_followed_as_far_as_there_is_ro
     assert here.stored_plans() == [here.placed]
 
 
-async def test_of_two_planners_the_one_that_answers_is_followed(here: World, arena: Arena) -> None:
+async def test_with_two_planners_the_one_that_answers_is_followed(
+    here: World, services: PlannerServices
+) -> None:
     async with (
-        arena.planner("one", breaks),
-        arena.planner("other", all_to(here.nodes[1], "a")),
-        arena.service(here, "one", "default"),
-        arena.service(here, "other", "default"),
+        services.planner("one", breaks),
+        services.planner("other", all_to(here.nodes[1], "a")),
+        services.service(here, "one", "default"),
+        services.service(here, "other", "default"),
     ):
         await here.create(trigger(state=SCHEDULE), member("a"))
         await here.until_placed(1)
     assert here.placed == {"a": here.nodes[1]}
-    assert await planner_of(here, "batch") == f"{arena.names['other']}/svc"
+    assert await planner_of(here, "batch") == f"{services.names['other']}/svc"
 
 
-async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(here: World, arena: Arena) -> None:
+async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(
+    here: World, services: PlannerServices
+) -> None:
     """Neither pods outside of sets nor another set, with a planner of its own or without."""
 
     async def sleep(message: bytes, context: Context) -> bytes:
@@ -254,25 +264,23 @@ async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(here: Wor
     stub = Planner(sleep)
     other = f"y-{here.namespace}"
     async with (
-        stub.running(port=arena.ports["one"].number),
-        arena.service(here, "one", f"x-{here.namespace}"),
-        arena.planner("other", all_to(here.nodes[2], "y")),
-        arena.service(here, "other", other),
+        stub.running(port=services.ports["one"].number),
+        services.service(here, "one", f"x-{here.namespace}"),
+        services.planner("other", all_to(here.nodes[2], "y")),
+        services.service(here, "other", other),
     ):
         await here.create(trigger(podset=f"x-{here.namespace}"), member("a", podset=f"x-{here.namespace}"))
         await here.create(trigger("y", podset=other), member("y", podset=other))
         await here.create(trigger("z", podset="z"), member("z", podset="z"))
         await here.until_held(3)
         await here.release()
-        async with asyncio.timeout(5):
-            while not stub.heard:
-                await asyncio.sleep(0.01)
+        await eventually_async(lambda: stub.heard, what="called")
         await here.create(manifest("web", scheduler=SCHEDULER_NAME))
         await asyncio.gather(here.release("y"), here.release("z"))
-        await here.until_placed(3, within=1)
+        await here.until_placed(3)
         assert sorted(here.placed) == ["web", "y", "z"]
         assert here.placed["y"] == here.nodes[2]
-        await here.until_placed(4, within=CALL_SECONDS + 3)
+        await here.until_placed(4)
     notes = [event["note"] for event in await here.events("go")]
     assert any(f"did not answer within {CALL_SECONDS:g} s" in note for note in notes)
 
@@ -282,25 +290,25 @@ async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(here: Wor
 
 @without_fallback
 async def test_without_a_fallback_pods_wait_until_their_planner_is_up_and_say_so(
-    here: World, arena: Arena
+    here: World, services: PlannerServices
 ) -> None:
-    async with arena.service(here, "one", "default"):
+    async with services.service(here, "one", "default"):
         await here.create(trigger(state=SCHEDULE), member("a"))
         await here.until(lambda: here.condition("a")[0] == "WaitingForPlanner")
-        assert f"planner {arena.names['one']}/svc" in here.condition("a")[1]
+        assert f"planner {services.names['one']}/svc" in here.condition("a")[1]
         await here.stays(lambda: not here.placed and not here.plans, 1)
-        async with arena.planner("one", all_to(here.nodes[1], "a")):
+        async with services.planner("one", all_to(here.nodes[1], "a")):
             # As long as it waits between two calls.
-            await here.until_placed(1, within=12)
+            await here.until_placed(1, within=30)
     assert here.placed == {"a": here.nodes[1]}
     await here.until_plan_tells_the_truth()
 
 
 @without_fallback
 async def test_without_a_fallback_an_answer_with_a_node_that_is_not_there_binds_nobody(
-    here: World, arena: Arena
+    here: World, services: PlannerServices
 ) -> None:
-    async with arena.planner("one", invents), arena.service(here, "one", "default"):
+    async with services.planner("one", invents), services.service(here, "one", "default"):
         await here.create(trigger(state=SCHEDULE), *members(2))
         await here.until(lambda: here.condition("pod-1")[0] == "WaitingForPlanner")
         await here.stays(lambda: not here.placed and not here.plans, 1)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from tests.live.podsets import (
+from tests.live.pod_sets import (
     PLANNING,
     SCHEDULE,
     World,
@@ -22,8 +22,8 @@ from longshore.dev import ControlPlane
 pytestmark = pytest.mark.control_plane
 
 Scenario = Callable[[World], Awaitable[None]]
-# Times of objects are whole seconds, cut off; the rest is for a busy machine.
-EARLY, LATE = 1.0, 1.5
+# Times of objects are whole seconds, cut off; a busy machine may take long to do what is due.
+EARLY, LATE = 1.0, 10.0
 
 
 async def fires(here: World, *, since: float, quiet: float, late: float = LATE) -> None:
@@ -40,8 +40,7 @@ async def it_counts_from_the_last_pod(here: World) -> None:
         await asyncio.sleep(1.5 if number < 3 else 0.0)
     await fires(here, since=last, quiet=3)
     await here.until_placed(4)
-    await asyncio.sleep(1)
-    assert len(here.flips()) == 1
+    await here.stays(lambda: len(here.flips()) == 1, 1)
     [told] = [event for event in await here.events("go") if event["reason"] == "Fired"]
     assert "3s" in told["note"]
 
@@ -82,7 +81,7 @@ async def no_time_at_all_fires_at_once(here: World) -> None:
     await here.create(member("a"))
     await here.until_held(1)
     await here.create(trigger(quiet="0s"))
-    await here.until_placed(1, within=2)
+    await here.until_placed(1)
 
 
 async def a_trigger_that_is_deleted_leaves_its_set_held(here: World) -> None:
@@ -147,6 +146,8 @@ def ends(sets_plane: ControlPlane, sets_scheduler: Running) -> Iterator[dict[Sce
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
-def test_quiet_time(scenario: Scenario, ends: dict[Scenario, BaseException | None]) -> None:
+def test_quiet_times_fire_when_they_are_over(
+    scenario: Scenario, ends: dict[Scenario, BaseException | None]
+) -> None:
     if (error := ends[scenario]) is not None:
         raise error

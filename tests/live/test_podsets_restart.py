@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.live.podsets import SCHEDULE, World, deployment, member, members, trigger, world
+from tests.live.pod_sets import SCHEDULE, World, deployment, member, members, trigger, world
 from tests.live.processes import Running, running
 
 from longshore.dev import ControlPlane
@@ -39,7 +39,7 @@ async def test_a_set_is_held_across_a_restart(here: World, tmp_path: Path) -> No
         await here.until_held(4)
         await here.stays(lambda: not here.placed and not here.plans, 1)
         await here.release()
-        await here.until_placed(4, within=3)
+        await here.until_placed(4)
         assert here.stored_plans() == [here.placed]
 
 

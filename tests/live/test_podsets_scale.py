@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from tests.live.podsets import World, member, trigger, world
+from tests.live.pod_sets import World, member, trigger, world
 from tests.live.processes import Running
 
 from longshore.dev import ControlPlane

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from tests.live.conftest import StartScheduler
-from tests.live.pods import condition, create, events, eventually, manifest, placed, pods
+from tests.live.pods import condition, create, events, manifest, placed, pods
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
@@ -55,7 +56,9 @@ def test_the_victim_ends_in_its_own_time_and_the_room_is_kept_for_the_preemptor(
     create(plane, "default", victim, prioritized("bystander", cpu="1", node="node-0"))
     start_scheduler(plane)
     create(plane, "default", prioritized("urgent", cpu="6", priority="high"))
-    eventually(lambda: "deletionTimestamp" in pods(plane, "default")["victim"]["metadata"])
+    eventually(
+        lambda: pods(plane, "default")["victim"]["metadata"], lambda found: "deletionTimestamp" in found
+    )
 
     now = pods(plane, "default")
     assert now["victim"]["metadata"]["deletionGracePeriodSeconds"] == 77
@@ -69,12 +72,15 @@ def test_the_victim_ends_in_its_own_time_and_the_room_is_kept_for_the_preemptor(
     assert told["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
     create(plane, "default", prioritized("small", cpu="1"), prioritized("equal", cpu="2", priority="polite"))
-    eventually(lambda: all(condition(pods(plane, "default")[name]) for name in ("small", "equal")))
+    eventually(
+        lambda: pods(plane, "default"),
+        lambda found: all(condition(found[name]) for name in ("small", "equal")),
+    )
     assert placed(plane, "default") == {"default/victim": "node-0", "default/bystander": "node-0"}
 
     # What is left beside the promise can be had then; the promised room cannot.
     end(plane, "victim")
-    eventually(lambda: len(placed(plane, "default")) == 3)
+    eventually(lambda: placed(plane, "default"), lambda found: len(found) == 3)
     assert set(placed(plane, "default")) == {"default/bystander", "default/urgent", "default/small"}
     urgent = pods(plane, "default")["urgent"]
     assert "nominatedNodeName" not in urgent["status"]
@@ -90,7 +96,7 @@ def test_a_pod_that_never_preempts_waits(own_cluster: OwnCluster, start_schedule
     create(plane, "default", prioritized("lesser", cpu="6", node="node-0"))
     start_scheduler(plane)
     create(plane, "default", prioritized("polite", cpu="6", priority="polite"))
-    eventually(lambda: bool(condition(pods(plane, "default")["polite"])))
+    eventually(lambda: pods(plane, "default")["polite"], condition)
     now = pods(plane, "default")
     assert condition(now["polite"])["message"] == (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
@@ -107,12 +113,17 @@ def test_a_promise_gives_way_to_a_pod_of_higher_priority(
     create(plane, "default", prioritized("victim", cpu="6", node="node-0"))
     start_scheduler(plane)
     create(plane, "default", prioritized("first", cpu="6", priority="high"))
-    eventually(lambda: pods(plane, "default")["first"]["status"].get("nominatedNodeName") == "node-0")
+    eventually(
+        lambda: pods(plane, "default")["first"]["status"],
+        lambda found: found.get("nominatedNodeName") == "node-0",
+    )
     create(plane, "default", prioritized("second", cpu="6", priority="higher"))
-    eventually(lambda: bool(condition(pods(plane, "default")["second"])))
+    eventually(lambda: pods(plane, "default")["second"], condition)
     end(plane, "victim")
-    eventually(lambda: "default/second" in placed(plane, "default"))
-    eventually(lambda: "nominatedNodeName" not in pods(plane, "default")["first"]["status"])
+    eventually(lambda: placed(plane, "default"), lambda found: "default/second" in found)
+    eventually(
+        lambda: pods(plane, "default")["first"]["status"], lambda found: "nominatedNodeName" not in found
+    )
     assert set(placed(plane, "default")) == {"default/second"}
 
 
@@ -125,19 +136,21 @@ def test_a_restarted_scheduler_knows_that_victims_are_on_their_way_out(
     create(plane, "default", *lesser)
     first = start_scheduler(plane)
     create(plane, "default", prioritized("urgent", cpu="6", priority="high"))
-    eventually(lambda: "nominatedNodeName" in pods(plane, "default")["urgent"]["status"])
-    eventually(lambda: len(leaving(plane)) == 1)
+    eventually(lambda: pods(plane, "default")["urgent"]["status"], lambda found: "nominatedNodeName" in found)
+    eventually(lambda: leaving(plane), lambda found: len(found) == 1)
     assert first.stop() == 0
     (victim,) = leaving(plane)
 
     second = start_scheduler(plane)
     create(plane, "default", manifest("later", cpu="1"))
-    eventually(lambda: "default/later" in placed(plane, "default"))
+    eventually(lambda: placed(plane, "default"), lambda found: "default/later" in found)
     waits = "preemption: not eligible due to a terminating pod on the nominated node."
-    eventually(lambda: condition(pods(plane, "default")["urgent"])["message"].endswith(waits))
+    eventually(
+        lambda: pods(plane, "default")["urgent"], lambda found: condition(found)["message"].endswith(waits)
+    )
     assert leaving(plane) == [victim]
     end(plane, victim)
-    eventually(lambda: "default/urgent" in placed(plane, "default"))
+    eventually(lambda: placed(plane, "default"), lambda found: "default/urgent" in found)
     assert second.process.poll() is None
 
 

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from tests.live.conftest import Scheduler, StartScheduler
-from tests.live.pods import create, eventually, manifest, placed
+from tests.live.pods import create, manifest, placed
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
@@ -57,21 +58,21 @@ def test_pods_avoid_a_node_where_their_type_failed_also_after_a_restart(
     file.write_text(CONFIGURATION)
     first = start_scheduler(plane, "--config", str(file))
     create(plane, "default", typed("before"))
-    eventually(lambda: placed(plane, "default") == {"default/before": "node-0"})
+    eventually(lambda: placed(plane, "default"), lambda found: found == {"default/before": "node-0"})
 
     fail(plane, *"abcde")
-    eventually(lambda: rewarded(first) == 5)
+    eventually(lambda: rewarded(first), lambda found: found == 5)
     create(plane, "default", typed("after"))
-    eventually(lambda: placed(plane, "default").get("default/after") == "node-1")
+    eventually(lambda: placed(plane, "default"), lambda found: found.get("default/after") == "node-1")
     # Most of them came too soon after the first for another write: they are written at the end.
     assert first.stop() == 0
     assert "pairs/D/node-0 0.590490" in stored(plane)
 
     second = start_scheduler(plane, "--config", str(file))
     create(plane, "default", typed("later"))
-    eventually(lambda: placed(plane, "default").get("default/later") == "node-1")
+    eventually(lambda: placed(plane, "default"), lambda found: found.get("default/later") == "node-1")
     fail(plane, "f")
-    eventually(lambda: "pairs/D/node-0 0.531441" in stored(plane))
+    eventually(lambda: stored(plane), lambda found: "pairs/D/node-0 0.531441" in found)
     # The pods that had failed before the restart are still there, and did not count again.
     assert rewarded(second) == 1
     assert second.stop() == 0

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from tests.live.conftest import Scheduler, StartScheduler
 from tests.live.pods import create, manifest, wait_until_running
+from tests.waiting import eventually
 
 from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.dev import ControlPlane
@@ -30,14 +30,10 @@ def sleeps(pod, node):
 
 
 def port_of(scheduler: Scheduler, *, within: float = 30.0) -> int:
-    """As it is logged."""
-    deadline = time.monotonic() + within
-    while True:
-        for line in scheduler.log.read_text().splitlines():
-            if '"serving metrics"' in line:
-                return int(json.loads(line)["port"])
-        assert time.monotonic() < deadline, scheduler.log.read_text()
-        time.sleep(0.05)
+    """Return the port that the scheduler logs."""
+    text = eventually(scheduler.log.read_text, lambda text: '"serving metrics"' in text, within=within)
+    [line] = [line for line in text.splitlines() if '"serving metrics"' in line]
+    return int(json.loads(line)["port"])
 
 
 def ask(port: int, path: str) -> tuple[int, str]:
@@ -50,11 +46,7 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 
 def wait_for(port: int, path: str, status: int, *, within: float = 30.0) -> str:
-    deadline = time.monotonic() + within
-    while (answer := ask(port, path))[0] != status:
-        assert time.monotonic() < deadline, answer
-        time.sleep(0.05)
-    return answer[1]
+    return eventually(lambda: ask(port, path), lambda answer: answer[0] == status, within=within)[1]
 
 
 def test_leader_and_standby_are_ready_and_count_what_they_do(

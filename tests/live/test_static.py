@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.live.pods import condition, create, events, eventually, placed, pods
+from tests.live.pods import condition, create, events, placed, pods
 from tests.live.static import (
     NAME,
     Static,
@@ -18,6 +18,7 @@ from tests.live.static import (
     running,
     stateful_set,
 )
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
@@ -43,7 +44,7 @@ def for_other(name: str) -> dict[str, object]:
 
 def message(plane: ControlPlane, namespace: str, name: str) -> str:
     """What the pod is told about why it waits."""
-    eventually(lambda: bool(condition(pods(plane, namespace)[name]).get("message")))
+    eventually(lambda: pods(plane, namespace)[name], lambda found: condition(found).get("message"))
     text: str = condition(pods(plane, namespace)[name])["message"]
     return text
 
@@ -53,19 +54,19 @@ def test_a_stateful_set_follows_its_labels_whatever_their_value(
 ) -> None:
     label(control_plane, nodes[0], f"{key(namespace, 'shop-0')}=")
     create(control_plane, namespace, stateful_set("shop", replicas=2))
-    eventually(lambda: node_of(control_plane, namespace, "shop-0") == nodes[0])
+    eventually(lambda: node_of(control_plane, namespace, "shop-0"), lambda found: found == nodes[0])
     missing = f"no node is labeled {key(namespace, 'shop-1')}."
     assert missing in message(control_plane, namespace, "shop-1")
-    eventually(lambda: bool(events(control_plane, namespace, "shop-1")))
+    eventually(lambda: events(control_plane, namespace, "shop-1"))
     [told] = events(control_plane, namespace, "shop-1")
     assert told["reason"] == "FailedScheduling"
     assert missing in told["note"]
     assert condition(pods(control_plane, namespace)["shop-1"])["reason"] == "Unschedulable"
 
     label(control_plane, nodes[1], f"{key(namespace, 'shop-1')}=whatever")
-    static.wait_for_line(f"INFO - Pod shop-1 scheduled on node {nodes[1]}", within=1.0)
+    static.wait_for_line(f"INFO - Pod shop-1 scheduled on node {nodes[1]}")
     assert node_of(control_plane, namespace, "shop-1") == nodes[1]
-    eventually(lambda: len(events(control_plane, namespace, "shop-1")) == 2)
+    eventually(lambda: events(control_plane, namespace, "shop-1"), lambda found: len(found) == 2)
     assert {e["reason"] for e in events(control_plane, namespace, "shop-1")} == {
         "FailedScheduling",
         "Scheduled",
@@ -80,10 +81,10 @@ def test_the_same_name_in_two_namespaces_is_two_pods(
     label(control_plane, nodes[0], f"{key(namespace, 'twin')}=")
     for each in (other, namespace):
         create(control_plane, each, pinned("twin"))
-    eventually(lambda: node_of(control_plane, namespace, "twin") == nodes[0])
+    eventually(lambda: node_of(control_plane, namespace, "twin"), lambda found: found == nodes[0])
     assert key(other, "twin") in message(control_plane, other, "twin")
     label(control_plane, nodes[1], f"{key(other, 'twin')}=")
-    eventually(lambda: node_of(control_plane, other, "twin") == nodes[1])
+    eventually(lambda: node_of(control_plane, other, "twin"), lambda found: found == nodes[1])
     control_plane.delete_namespace(other)
 
 
@@ -92,18 +93,18 @@ def test_a_label_that_moves_moves_no_pod_until_it_comes_back(
 ) -> None:
     label(control_plane, nodes[0], f"{key(namespace, 'db-0')}=a")
     create(control_plane, namespace, stateful_set("db", replicas=1))
-    eventually(lambda: node_of(control_plane, namespace, "db-0") == nodes[0])
+    eventually(lambda: node_of(control_plane, namespace, "db-0"), lambda found: found == nodes[0])
     before = pods(control_plane, namespace)["db-0"]["metadata"]["uid"]
     label(control_plane, nodes[0], f"{key(namespace, 'db-0')}-")
     label(control_plane, nodes[1], f"{key(namespace, 'db-0')}=a")
     # Pods that come after the labels were seen are bound, and this one is still where it was.
     label(control_plane, nodes[1], f"{key(namespace, 'later')}=")
     create(control_plane, namespace, pinned("later"))
-    eventually(lambda: node_of(control_plane, namespace, "later") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "later"), lambda found: found == nodes[1])
     there = pods(control_plane, namespace)["db-0"]
     assert (there["metadata"]["uid"], there["spec"]["nodeName"]) == (before, nodes[0])
     control_plane.kubectl("delete", "pod", "db-0", "-n", namespace)
-    eventually(lambda: node_of(control_plane, namespace, "db-0") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "db-0"), lambda found: found == nodes[1])
 
 
 # The older form of the label, without the namespace. It counts in all of them: each test has its own name.
@@ -115,7 +116,7 @@ def test_the_older_label_counts_with_one_warning(
     older = legacy_key(NAME, "older")
     label(control_plane, nodes[2], f"{older}=whatever")
     create(control_plane, namespace, pinned("older"))
-    eventually(lambda: node_of(control_plane, namespace, "older") == nodes[2])
+    eventually(lambda: node_of(control_plane, namespace, "older"), lambda found: found == nodes[2])
     [warning] = [line for line in static.lines if older in line]
     assert f"WARNING - Label {older} of node {nodes[2]} names no namespace: use " in warning
     assert f"rf.scheduler.{NAME}.NAMESPACE/older" in warning
@@ -127,7 +128,7 @@ def test_the_older_label_never_wins_over_the_newer(
     label(control_plane, nodes[0], f"{legacy_key(NAME, 'both')}=force")
     label(control_plane, nodes[1], f"{key(namespace, 'both')}=")
     create(control_plane, namespace, pinned("both"))
-    eventually(lambda: node_of(control_plane, namespace, "both") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "both"), lambda found: found == nodes[1])
     assert not any(legacy_key(NAME, "both") in line for line in static.lines)
 
 
@@ -148,12 +149,12 @@ def come_back(plane: ControlPlane, namespace: str, name: str) -> str:
     gone = pods(plane, namespace)[name]["metadata"]["uid"]
     plane.kubectl("delete", "pod", name, "-n", namespace)
 
-    def is_back() -> bool:
-        now = pods(plane, namespace).get(name)
-        return now is not None and now["metadata"]["uid"] != gone and "nodeName" in now["spec"]
-
-    eventually(is_back)
-    return node_of(plane, namespace, name)
+    back = eventually(
+        lambda: pods(plane, namespace).get(name),
+        lambda now: now is not None and now["metadata"]["uid"] != gone and "nodeName" in now["spec"],
+    )
+    assert back is not None
+    return str(back["spec"]["nodeName"])
 
 
 def test_of_two_labeled_nodes_it_is_always_the_same(
@@ -162,7 +163,7 @@ def test_of_two_labeled_nodes_it_is_always_the_same(
     for node in nodes[1:]:
         label(control_plane, node, f"{key(namespace, 'web-0')}=")
     create(control_plane, namespace, stateful_set("web", replicas=1))
-    eventually(lambda: node_of(control_plane, namespace, "web-0") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "web-0"), lambda found: found == nodes[1])
     # Even when one joins them whose name comes first.
     label(control_plane, nodes[0], f"{key(namespace, 'web-0')}=")
     seen = {come_back(control_plane, namespace, "web-0") for _ in range(repetitions(full=20))}
@@ -177,7 +178,7 @@ def test_with_random_choice_both_labeled_nodes_occur(
     several = stateful_set("web", replicas=1)
     several["spec"]["template"]["spec"]["schedulerName"] = "other"
     create(control_plane, namespace, several)
-    eventually(lambda: node_of(control_plane, namespace, "web-0") in nodes[:2])
+    eventually(lambda: node_of(control_plane, namespace, "web-0"), lambda found: found in nodes[:2])
     seen = {node_of(control_plane, namespace, "web-0")}
     for time in count():
         if seen == set(nodes[:2]):
@@ -199,12 +200,12 @@ def test_gated_and_ending_pods_are_left_alone(
     names = ("gated", "ending", "plain")
     label(control_plane, nodes[0], *(f"{key(namespace, name)}=force" for name in names))
     create(control_plane, namespace, pinned("plain"))
-    eventually(lambda: node_of(control_plane, namespace, "plain") == nodes[0])
+    eventually(lambda: node_of(control_plane, namespace, "plain"), lambda found: found == nodes[0])
     assert set(placed(control_plane, namespace)) == {f"{namespace}/plain"}
 
     patch = ("patch", "-n", namespace, "--type=json", "-p")
     control_plane.kubectl(*patch, '[{"op":"remove","path":"/spec/schedulingGates"}]', "pod", "gated")
-    eventually(lambda: node_of(control_plane, namespace, "gated") == nodes[0])
+    eventually(lambda: node_of(control_plane, namespace, "gated"), lambda found: found == nodes[0])
     assert node_of(control_plane, namespace, "ending") == ""
     control_plane.kubectl(*patch, '[{"op":"remove","path":"/metadata/finalizers"}]', "pod", "ending")
     assert static.counts("schedule_request_failure_total", namespace=namespace) == 0
@@ -215,7 +216,7 @@ def test_a_name_too_long_for_a_label_is_told(
 ) -> None:
     name = "w" * 64
     create(control_plane, namespace, pinned(name))
-    eventually(lambda: bool(events(control_plane, namespace, name)))
+    eventually(lambda: events(control_plane, namespace, name))
     [told] = events(control_plane, namespace, name)
     assert "cannot be expressed as label: the pod's name has 64 characters" in told["note"]
 
@@ -250,7 +251,9 @@ def test_metrics_count_each_pod_on_every_path(
 ) -> None:
     label(control_plane, nodes[0], f"{key(namespace, 'counted')}=")
     create(control_plane, namespace, pinned("counted"))
-    eventually(lambda: static.counts("schedule_request_success_total", namespace=namespace) == 1)
+    eventually(
+        lambda: static.counts("schedule_request_success_total", namespace=namespace), lambda found: found == 1
+    )
     labels = {"namespace": namespace, "pod": "counted", "node": nodes[0], "scheduler": NAME}
     for path in ("/", "/metrics", "/any/path?at=all"):
         written = ",".join(f'{name}="{value}"' for name, value in sorted(labels.items()))
@@ -267,7 +270,7 @@ def test_with_few_labels_metrics_name_no_pods(
 ) -> None:
     label(control_plane, nodes[0], *(f"{pin_key('other', namespace, name)}=" for name in ("one", "two")))
     create(control_plane, namespace, for_other("one"), for_other("two"))
-    eventually(lambda: len(placed(control_plane, namespace)) == 2)
+    eventually(lambda: placed(control_plane, namespace), lambda found: len(found) == 2)
     series = other_flags.series("schedule_request_total")
     found = [(labels, value) for labels, value in series if labels["namespace"] == namespace]
     assert found == [({"scheduler": "other", "namespace": namespace}, 2.0)]
@@ -285,7 +288,7 @@ def test_taints_count_only_if_they_are_to_be_respected(
         f"{pin_key('other', namespace, 'careful')}=",
     )
     create(control_plane, namespace, pinned("careless"), for_other("careful"))
-    eventually(lambda: node_of(control_plane, namespace, "careless") == nodes[2])
+    eventually(lambda: node_of(control_plane, namespace, "careless"), lambda found: found == nodes[2])
     assert "1 node(s) had untolerated taint(s)" in message(control_plane, namespace, "careful")
     control_plane.kubectl("taint", "node", nodes[2], f"{taint}-")
-    eventually(lambda: node_of(control_plane, namespace, "careful") == nodes[2])
+    eventually(lambda: node_of(control_plane, namespace, "careful"), lambda found: found == nodes[2])

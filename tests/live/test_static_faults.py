@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tests.kube.kubeconfigs import document, write
 from tests.kube.proxy import Asked, LandLate, Proxy, Stall
-from tests.live.pods import create, eventually, placed, pods
+from tests.live.pods import create, placed, pods
 from tests.live.static import Static, install, key, label, node_of, pinned, running
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions

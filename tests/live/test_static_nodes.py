@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.pods import condition, create, events, eventually, placed, pods
+from tests.live.pods import condition, create, events, placed, pods
 from tests.live.static import NAME, Static, install, key, label, node_of, one_pass, pinned
 from tests.live.test_volumes import claim, storage_class, volume
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.pin.labels import pin_key
@@ -34,7 +35,7 @@ def not_ready(plane: ControlPlane, node: str) -> Iterator[None]:
     os.kill(plane.kwok.pid, signal.SIGSTOP)
     try:
         report("False")
-        eventually(lambda: "node.kubernetes.io/not-ready" in taints(plane, node))
+        eventually(lambda: taints(plane, node), lambda found: "node.kubernetes.io/not-ready" in found)
         yield
         report("True")
     finally:
@@ -90,10 +91,12 @@ def test_a_labeled_node_that_will_not_do(
     label(control_plane, node, f"{key(namespace, forced)}=force")
     with trouble(control_plane, node):
         create(control_plane, namespace, *map(pinned, (patient, forced, later)))
-        static.wait_for_line(f"Pod {forced} scheduled on node {node}", within=1.0)
-        eventually(lambda: bool(condition(pods(control_plane, namespace)[patient]).get("message")))
+        static.wait_for_line(f"Pod {forced} scheduled on node {node}")
+        eventually(
+            lambda: pods(control_plane, namespace)[patient], lambda found: condition(found).get("message")
+        )
         assert reason in condition(pods(control_plane, namespace)[patient])["message"]
-        eventually(lambda: bool(events(control_plane, namespace, patient)))
+        eventually(lambda: events(control_plane, namespace, patient))
         assert reason in events(control_plane, namespace, patient)[0]["note"]
         label(control_plane, node, f"{key(namespace, later)}=force")
         static.wait_for_line(f"Pod {later} scheduled on node {node}", within=CURED_WITHIN)
@@ -122,14 +125,14 @@ def test_a_pod_whose_local_volume_is_on_another_node_is_told_so(
         claim("data", of_class="pinned"),
     )
     phase = ("get", "pvc", "data", "-n", namespace, "-o", "jsonpath={.status.phase}")
-    eventually(lambda: control_plane.kubectl(*phase) == "Bound")
+    eventually(lambda: control_plane.kubectl(*phase), lambda found: found == "Bound")
     label(control_plane, nodes[0], f"{key(namespace, 'db-0')}=")
     create(control_plane, namespace, with_data("db-0"))
-    eventually(lambda: bool(condition(pods(control_plane, namespace)["db-0"]).get("message")))
+    eventually(lambda: pods(control_plane, namespace)["db-0"], lambda found: condition(found).get("message"))
     told = condition(pods(control_plane, namespace)["db-0"])["message"]
     assert "1 node(s) didn't match PersistentVolume's node affinity" in told
     label(control_plane, nodes[1], f"{key(namespace, 'db-0')}=")
-    eventually(lambda: node_of(control_plane, namespace, "db-0") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "db-0"), lambda found: found == nodes[1])
     control_plane.kubectl("delete", "pv", disk, "--wait=false")
 
 
@@ -160,7 +163,7 @@ def test_a_claim_that_waits_for_its_pod_gets_the_volume_of_the_labeled_node(
 ) -> None:
     label(control_plane, nodes[1], f"{key(namespace, 'db-0')}=")
     create(control_plane, namespace, with_data("db-0"))
-    eventually(lambda: node_of(control_plane, namespace, "db-0") == nodes[1])
+    eventually(lambda: node_of(control_plane, namespace, "db-0"), lambda found: found == nodes[1])
     assert data_of(control_plane, namespace) == f"local-{namespace}-{nodes[1]}"
 
 
@@ -171,6 +174,8 @@ def test_a_claim_that_waits_for_its_pod_takes_a_second_pass(
     create(control_plane, namespace, with_data("db-0", scheduler="pass"))
     kubeconfig = str(install(control_plane))
     assert one_pass(tmp_path, "--name=pass", KUBECONFIG=kubeconfig).returncode == 0
-    eventually(lambda: data_of(control_plane, namespace) == f"local-{namespace}-{nodes[1]}")
+    eventually(
+        lambda: data_of(control_plane, namespace), lambda found: found == f"local-{namespace}-{nodes[1]}"
+    )
     assert one_pass(tmp_path, "--name=pass", KUBECONFIG=kubeconfig).returncode == 0
     assert node_of(control_plane, namespace, "db-0") == nodes[1]

@@ -128,12 +128,12 @@ def test_one_that_sleeps_in_c_code_is_noted_and_ends_when_it_wakes(limit: TimeLi
     observer.start()
 
     def sleeps() -> None:
-        time.sleep(0.4)
+        time.sleep(1.5)
         endless()
 
     with pytest.raises(TimeoutError):
         limited(limit, permit=sleeps).permit()
-    assert time.monotonic() - begin >= 0.4
+    assert time.monotonic() - begin >= 1.5
     [stuck] = noted
     assert stuck is not None
     assert stuck.plugin == "Calls"
@@ -352,7 +352,7 @@ def test_a_handle_takes_arguments_by_name() -> None:
     assert simulation.bindings == {"default/a": "n1"}
 
 
-def test_a_listener_that_takes_too_long_is_ended_and_told_under_the_name_of_its_plugin(
+def test_a_listener_that_takes_too_long_is_reported_with_its_plugin(
     limit: TimeLimit,
 ) -> None:
     class Listens:
@@ -454,10 +454,10 @@ def test_a_call_costs_little(limit: TimeLimit) -> None:
     plugin = limited(limit, filter_node=lambda *_args: None)
     times = []
     for _ in range(20):
-        begin = time.perf_counter()
+        begin = time.thread_time()
         for _ in range(1000):
             plugin.filter_node(None, None, None)
-        times.append((time.perf_counter() - begin) / 1000)
+        times.append((time.thread_time() - begin) / 1000)
     assert min(times) < 2e-6
 
 

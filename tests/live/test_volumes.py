@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from tests.live.conftest import StartScheduler
-from tests.live.pods import condition, create, eventually, manifest, placed, pods
+from tests.live.pods import condition, create, manifest, placed, pods
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster
@@ -90,7 +91,7 @@ def test_a_claim_that_waits_gets_the_volume_that_is_there_and_the_pod_its_node(
     create(plane, "default", *(claim(f"data-{n}", of_class="local") for n in range(2)))
     start_scheduler(plane)
     create(plane, "default", using("first", "data-0"))
-    eventually(lambda: placed(plane, "default") == {"default/first": "node-1"})
+    eventually(lambda: placed(plane, "default"), lambda found: found == {"default/first": "node-1"})
     bound = get(plane, "pvc", "data-0")
     assert (bound["status"]["phase"], bound["spec"]["volumeName"]) == ("Bound", "disk")
     assert (
@@ -99,13 +100,13 @@ def test_a_claim_that_waits_gets_the_volume_that_is_there_and_the_pod_its_node(
 
     # There is none left for the second, until there is.
     create(plane, "default", using("second", "data-1"))
-    eventually(lambda: bool(condition(pods(plane, "default")["second"])))
+    eventually(lambda: pods(plane, "default")["second"], condition)
     message = condition(pods(plane, "default")["second"])["message"]
     assert message.startswith(
         "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind."
     )
     create(plane, "default", volume("another", node="node-2", of_class="local"))
-    eventually(lambda: placed(plane, "default").get("default/second") == "node-2")
+    eventually(lambda: placed(plane, "default"), lambda found: found.get("default/second") == "node-2")
 
 
 def test_a_volume_is_made_where_the_pod_is_to_go(
@@ -115,16 +116,16 @@ def test_a_volume_is_made_where_the_pod_is_to_go(
     create(plane, "default", storage_class("made", "example.com/test"), claim("data", of_class="made"))
     start_scheduler(plane)
     create(plane, "default", using("web", "data"))
-    eventually(lambda: bool(selected(plane, "data")))
+    eventually(lambda: selected(plane, "data"))
     # People and autoscalers see where it is expected.
-    eventually(lambda: bool(pods(plane, "default")["web"]["status"].get("nominatedNodeName")))
+    eventually(lambda: pods(plane, "default")["web"]["status"], lambda found: found.get("nominatedNodeName"))
     assert placed(plane, "default") == {}
     # Other pods are not held up by it.
     create(plane, "default", manifest("other"))
-    eventually(lambda: "default/other" in placed(plane, "default"))
+    eventually(lambda: placed(plane, "default"), lambda found: "default/other" in found)
 
     node = provision(plane, "data", of_class="made")
-    eventually(lambda: placed(plane, "default").get("default/web") == node)
+    eventually(lambda: placed(plane, "default"), lambda found: found.get("default/web") == node)
     assert "nominatedNodeName" not in pods(plane, "default")["web"]["status"]
 
 
@@ -135,16 +136,16 @@ def test_a_provisioner_that_gives_up_has_the_pod_tried_again(
     create(plane, "default", storage_class("made", "example.com/test"), claim("data", of_class="made"))
     start_scheduler(plane)
     create(plane, "default", using("web", "data"))
-    eventually(lambda: bool(selected(plane, "data")))
+    eventually(lambda: selected(plane, "data"))
     # The node cannot be had any more, which the provisioner tells by taking the annotation away.
     first = selected(plane, "data")
     plane.kubectl("cordon", first)
     plane.kubectl("annotate", "pvc", "data", f"{SELECTED_NODE}-")
-    eventually(lambda: selected(plane, "data") not in ("", first))
+    eventually(lambda: selected(plane, "data"), lambda found: found not in ("", first))
     told = condition(pods(plane, "default")["web"])
     assert (told["reason"], told["message"]) == (
         "SchedulerError",
         'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"',
     )
     second = provision(plane, "data", of_class="made")
-    eventually(lambda: placed(plane, "default") == {"default/web": second})
+    eventually(lambda: placed(plane, "default"), lambda found: found == {"default/web": second})

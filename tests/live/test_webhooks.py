@@ -2,15 +2,15 @@
 
 import json
 import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.live.conftest import StartScheduler
-from tests.live.pods import condition, create, eventually, manifest, pods
+from tests.live.pods import bind, condition, create, manifest, placed, pods
 from tests.live.webhook import Said, Webhook
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
@@ -54,27 +54,32 @@ class Both:
             pod = manifest(f"low-{number}", cpu="8")
             pod["spec"]["nodeName"] = f"node-{number}"
             create(plane, "default", pod)
-        eventually(lambda: len(pods(plane, "default")) == low)
-        time.sleep(0.5)  # for both schedulers to have heard of it
+        # Its watch has told the scheduler of all pods above before it binds this one.
+        create(plane, "default", manifest("marker", cpu="0", scheduler=name))
+        eventually(lambda: placed(plane, "default"), lambda found: "default/marker" in found)
+        end(plane, "marker")
+        eventually(lambda: pods(plane, "default"), lambda found: len(found) == low)
         self._webhook.heard.clear()
         annotations = {"example.com/note": "for the extender"}
         pod = manifest("web", cpu=cpu, scheduler=name, labels=labels, annotations=annotations)
         if priority:
             pod["spec"]["priorityClassName"] = priority
         create(plane, "default", pod)
-        eventually(lambda: bool(condition(pods(plane, "default")["web"])))
-        time.sleep(0.5)  # for evictions
+        eventually(lambda: pods(plane, "default")["web"], condition)
+        if low:
+            eventually(lambda: leaving(plane))
+            eventually(lambda: pods(plane, "default")["web"]["status"].get("nominatedNodeName"))
         now = pods(plane, "default")
         told = condition(now["web"])
         result = {
             "node": now["web"]["spec"].get("nodeName"),
             "told": (told["status"], told.get("reason"), told.get("message")),
             "nominated": now["web"]["status"].get("nominatedNodeName"),
-            "leaving": sorted(name for name in now if "deletionTimestamp" in now[name]["metadata"]),
-            "heard": list(self._webhook.heard),
+            "leaving": leaving(plane),
+            "heard": first_attempt(self._webhook.heard),
         }
         plane.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-        eventually(lambda: not pods(plane, "default"))
+        eventually(lambda: pods(plane, "default"), lambda found: not found)
         return result
 
 
@@ -88,7 +93,7 @@ def both(
     """`request.param`: the extenders as the configuration has them, without their addresses."""
     plane = own_cluster(nodes=3, kwok=False, controller_manager=False)
     plane.kubectl("create", "priorityclass", "high", "--value=1000")
-    with Webhook(lambda said: bind(plane, said)).running() as webhook:
+    with Webhook(lambda said: bind(plane, "default", said["PodName"], said["Node"])).running() as webhook:
         extenders = [{"urlPrefix": webhook.url} | settings for settings in request.param]
         stock, ours = tmp_path / "stock.yaml", tmp_path / "ours.yaml"
         stock.write_text(configuration(STOCK, extenders, str(plane.kubeconfig)))
@@ -105,15 +110,24 @@ def both(
             process.wait()
 
 
-def bind(plane: ControlPlane, said: Said) -> None:
-    body = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": said["PodName"], "uid": said["PodUID"]},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": said["Node"]},
-    }
-    path = f"/api/v1/namespaces/{said['PodNamespace']}/pods/{said['PodName']}/binding"
-    plane.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(body))
+def end(plane: ControlPlane, name: str) -> None:
+    plane.kubectl("delete", "pod", name, "--grace-period=0", "--force")
+
+
+def leaving(plane: ControlPlane) -> list[str]:
+    found = pods(plane, "default").items()
+    return sorted(name for name, pod in found if "deletionTimestamp" in pod["metadata"])
+
+
+def first_attempt(heard: Sequence[tuple[str, Said]]) -> list[tuple[str, Said]]:
+    """The calls about the pod until they begin again: a rejected pod is tried whenever anything happens."""
+    calls = [(verb, said) for verb, said in heard if "web" in (said.get("PodName"), _name(said.get("Pod")))]
+    again = [number for number, (verb, _) in enumerate(calls) if number and verb == calls[0][0]]
+    return calls[: again[0]] if again else calls
+
+
+def _name(pod: dict[str, Any] | None) -> str:
+    return pod["metadata"]["name"] if pod else ""
 
 
 def same(first: dict[str, Any], second: dict[str, Any]) -> None:
@@ -148,7 +162,7 @@ DEAD = {"urlPrefix": "http://127.0.0.1:9/", "filterVerb": "filter", "ignorable":
 
 
 @pytest.mark.parametrize("both", [[WHOLE], [DEAD, BY_NAME]], indirect=True, ids=["whole", "by name"])
-def test_filter_and_prioritize(both: Both) -> None:
+def test_extenders_filter_and_rank_nodes_for_both_schedulers_alike(both: Both) -> None:
     stock, ours = both(labels={"only": "node-1"})
     same(stock, ours)
     assert ours["node"] == "node-1"
@@ -167,7 +181,7 @@ def test_filter_and_prioritize(both: Both) -> None:
 
 
 @pytest.mark.parametrize("both", [[BY_NAME]], indirect=True)
-def test_preempt(both: Both) -> None:
+def test_an_extender_that_spares_a_node_decides_who_is_evicted(both: Both) -> None:
     stock, ours = both(labels={"spare": "node-0"}, cpu="8", priority="high", low=3)
     assert ours["leaving"] in (["low-1"], ["low-2"])
     assert stock["leaving"] in (["low-1"], ["low-2"])
@@ -177,7 +191,7 @@ def test_preempt(both: Both) -> None:
 
 
 @pytest.mark.parametrize("both", [[{"bindVerb": "bind"}]], indirect=True)
-def test_bind(both: Both) -> None:
+def test_an_extender_that_binds_is_told_the_pod_and_the_node(both: Both) -> None:
     stock, ours = both(labels={})
     for result in (stock, ours):
         ((verb, said),) = result["heard"]

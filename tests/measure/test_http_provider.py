@@ -80,7 +80,7 @@ async def test_a_redirect_is_told_not_followed() -> None:
     )
 
 
-async def test_nobody_listens() -> None:
+async def test_an_address_where_nothing_listens() -> None:
     with pytest.raises(ProviderFailed, match=r"^http://127\.0\.0\.1:9/x: .*Connect call failed|refused"):
         await got(at(9))
 

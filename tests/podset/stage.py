@@ -29,7 +29,7 @@ from longshore.engine import Engine
 from longshore.framework.effects import Bind, CallPlanner, CreateObject, Effect, PatchObject
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
-from longshore.podset.triggers import TriggerController
+from longshore.podset.trigger_controller import TriggerController
 from longshore.sim import Faults, Simulation
 from longshore.testing import NodeBuilder, PodBuilder, node, pod, service
 

@@ -1,8 +1,5 @@
 """A set that goes only as a whole: every pod of it gets a node, or none is bound, and it is told why."""
 
-from collections.abc import Callable
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +7,9 @@ from msgspec.structs import replace
 from tests.podset.stage import WORKERS, Sets, address, member, plan_by_hand, planner, trigger, worker
 
 from longshore.api.pod_set import PLANNING, SCHEDULE
+from longshore.engine.answers.observer import Unobserved
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind
-from longshore.planning import Problem, greedy
 from longshore.podset.texts import REASON_GATES, REASON_WAITING
 from longshore.sim import Faults
 from longshore.testing import pod
@@ -56,24 +53,23 @@ def test_it_is_told_once() -> None:
     assert sets.reasons_told("p0") == [REASON_WAITING, "FailedScheduling"]
 
 
-def test_it_is_planned_again_once_a_second_at_most_however_much_happens(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plans = []
+class CountedPlans(Unobserved):
+    number = 0
 
-    class Counted(greedy.Search):
-        def __init__(self, problem: Problem, *, clock: Callable[[], float], budget: float) -> None:
-            plans.append(problem)
-            super().__init__(problem, clock=clock, budget=budget)
+    def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None:
+        self.number += 1
 
-    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(Search=Counted))
+
+def test_it_is_planned_again_once_a_second_at_most_however_much_happens() -> None:
+    plans = CountedPlans()
     sets = Sets(*WORKERS, WHOLE, *SEVEN)
+    sets.engine.observe(plans)
     sets.after(5.0)
-    before = len(plans)
+    before = plans.number
     for number in range(100):
         sets.create(worker("n1").labels(number=str(number)), at=sets.now + number * 0.05)
     sets.after(10.0)
-    assert 4 <= len(plans) - before <= 6
+    assert 4 <= plans.number - before <= 6
 
 
 @pytest.mark.parametrize("helper", ["a node", "a pod that goes", "a smaller set"])

@@ -9,7 +9,7 @@ from longshore.config.registry import register
 from longshore.engine import Engine
 from longshore.errors import UserError
 from longshore.podset.arguments import planner_settings
-from longshore.podset.planners import PlannerSettings, planners_of
+from longshore.podset.planner_services import PlannerSettings, planners_of
 from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
 

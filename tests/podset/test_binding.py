@@ -53,7 +53,7 @@ def test_a_node_that_no_pod_can_be_bound_to_is_given_up() -> None:
     assert sets.entries() == sets.nodes()
     assert sets.node_of("a") in ("n2", "n3")
     assert len([bind for bind in sets.asked_for(Bind) if bind.node == "n1"]) == 3
-    assert conditions(sets.stored_plan())["PlannedAgain"].message.endswith("n1 would not do for a any more")
+    assert conditions(sets.stored_plan())["PlannedAgain"].message.endswith("n1 no longer fits a")
 
 
 def test_a_planner_is_asked_again_without_a_node_that_was_given_up() -> None:

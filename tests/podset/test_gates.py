@@ -6,7 +6,7 @@ from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, wor
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.framework.effects import Bind, PatchObject, SetCondition
-from longshore.podset.setplan import GATE
+from longshore.podset.members import GATE
 from longshore.sim import Faults
 from longshore.testing import PodBuilder
 

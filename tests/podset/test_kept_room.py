@@ -6,7 +6,7 @@ from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, wor
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE
-from longshore.podset.setplan import GATE
+from longshore.podset.members import GATE
 from longshore.testing import pod
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -7,7 +7,7 @@ from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, wor
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.framework.effects import Bind, CreateObject
-from longshore.podset.setplan import AWAITED
+from longshore.podset.plan_entries import AWAITED
 from longshore.sim import Faults
 from longshore.testing import pod
 

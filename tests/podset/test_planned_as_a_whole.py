@@ -1,8 +1,6 @@
 """The plan of a released set: one write, before any bind, with room and wishes of all pods in view."""
 
 from collections import Counter
-from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +10,6 @@ from longshore.api import Service
 from longshore.api.pod_set import PACK, PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind, CreateObject
-from longshore.planning import Problem, greedy
 from longshore.testing import PodBuilder, pod
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -167,25 +164,6 @@ def test_by_the_objective_of_its_trigger_a_set_is_packed() -> None:
     assert len(set(sets.nodes().values())) == 1
 
 
-@pytest.mark.parametrize(("said", "seconds"), [("", 0.3), ("2s", 2.0), ("1h", 600.0), ("soon", 0.3)])
-def test_the_budget_is_that_of_the_trigger(
-    said: str, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    budgets = []
-
-    class Search(greedy.Search):
-        def __init__(self, problem: Problem, *, clock: Callable[[], float], budget: float) -> None:
-            budgets.append(budget)
-            super().__init__(problem, clock=clock, budget=budget)
-
-    monkeypatch.setattr("longshore.podset.asking.greedy", SimpleNamespace(Search=Search))
-    sets = Sets(*WORKERS, trigger(budget=said), member("a"))
-    sets.release()
-    sets.after(1.0)
-    assert budgets == [seconds]
-    assert sets.node_of("a")
-
-
 @pytest.mark.parametrize("planners", [(), (planner(),)])
 def test_a_set_released_while_there_are_no_nodes_goes_when_there_are(planners: tuple[Service, ...]) -> None:
     sets = Sets(*planners, trigger(state=SCHEDULE), member("a"), member("b"))
@@ -322,7 +300,7 @@ def test_a_planned_node_that_became_invalid_while_held_is_not_used(kind: str) ->
     sets.after(5.0)
     assert sets.entries() == {"p": "n2"} == {"p": sets.node_of("p")}
     again = conditions(sets.stored_plan())["PlannedAgain"]
-    assert again.message == "1 time, the last because n1 would not do for p any more"
+    assert again.message == "1 time, the last because n1 no longer fits p"
 
 
 def test_a_node_that_became_invalid_while_the_plan_was_stored_is_not_used() -> None:

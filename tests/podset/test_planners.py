@@ -420,7 +420,7 @@ def test_how_planners_have_answered_is_told_in_a_word() -> None:
         sets.release()
         sets.after(5.0)
         reasons[fallback] = conditions(sets.stored_plan())["PlannerAnswered"].reason
-    assert reasons == {"built-in": "FellBack", "none": "NobodyStandsIn"}
+    assert reasons == {"built-in": "FellBack", "none": "NoFallback"}
 
 
 def test_a_held_set_does_not_ask_its_planner_any_more() -> None:

@@ -16,7 +16,7 @@ from longshore.framework.effects import (
     SetCondition,
     Succeeded,
 )
-from longshore.podset.setplan import GATE
+from longshore.podset.members import GATE
 from longshore.podset.texts import REASON_STORE, REASON_WAITING
 from longshore.testing import pod
 

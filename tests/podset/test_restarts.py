@@ -7,7 +7,7 @@ from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger
 
 from longshore.api.pod_set import SchedulePlan
 from longshore.framework.effects import Bind, CreateObject
-from longshore.podset.setplan import GATE
+from longshore.podset.members import GATE
 from longshore.sim import Faults
 from longshore.testing import PodBuilder
 

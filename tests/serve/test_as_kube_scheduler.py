@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.pods import create, manifest, wait_until_running
+from tests.live.pods import create, manifest, placed, wait_until_running
 from tests.serve.engines import Observed
+from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 from longshore.dev.build import build
@@ -71,10 +72,7 @@ def _busy(plane: ControlPlane) -> None:
     high = manifest("high", cpu="5", scheduler="default-scheduler")
     high["spec"]["priorityClassName"] = "high"
     create(plane, "default", huge, gated, high)
-    deadline = time.monotonic() + 60
-    while "node-" not in plane.kubectl("get", "pod", "high", "-o", "jsonpath={.spec.nodeName}"):
-        assert time.monotonic() < deadline, "the pod of high priority found no room"
-        time.sleep(0.2)
+    eventually(lambda: placed(plane, "default"), lambda found: "default/high" in found, within=60)
     # Durations of plugins are written down every second.
     time.sleep(1.5)
 

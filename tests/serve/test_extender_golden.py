@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from tests.agents.asking import golden
+from tests.agents.one_agent import golden
 from tests.agents.test_pigeon import KEPT, asking, policy, title, used
 from tests.serve.extenders import Made, about_names, about_nodes, by_host, make, on_a_port, post
 
@@ -95,7 +95,7 @@ def test_safe_about_the_cluster(way: str, case: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize("most", sorted({each["max"] for each in golden()["congestion"]}))
-def test_congestion(most: int, way: str, case: Callable[[str], str]) -> None:
+def test_congestion_scores_as_its_golden_vectors_say(most: int, way: str, case: Callable[[str], str]) -> None:
     vectors = {f"n{i}": each for i, each in enumerate(golden()["congestion"]) if each["max"] == most}
     nodes: list[Node] = []
     for name, vector in vectors.items():
@@ -108,7 +108,9 @@ def test_congestion(most: int, way: str, case: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize("scenario", KEPT, ids=map(title, KEPT))
-def test_pigeon(scenario: Mapping[str, Any], way: str, case: Callable[[str], str]) -> None:
+def test_pigeon_scores_as_its_golden_scenarios_say(
+    scenario: Mapping[str, Any], way: str, case: Callable[[str], str]
+) -> None:
     arguments: dict[str, object] = {
         "policyObjective": policy(dict(scenario)),
         "policyResourceIndex": scenario["policyResourceIndex"],

@@ -188,7 +188,7 @@ class TestErrors:
         assert code is grpc.StatusCode.INVALID_ARGUMENT
         assert build.asked == []
 
-    async def test_unknown_method(self) -> None:
+    async def test_a_method_that_the_service_does_not_have_is_unimplemented(self) -> None:
         async with served(Builder()) as channel:
             method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"{PATH}s")
             with pytest.raises(grpc.aio.AioRpcError) as caught:

@@ -18,7 +18,7 @@ from tests.podset.stage import (
 from longshore.api.plan_request import PlanRequest
 from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.engine import Engine
-from longshore.podset.triggers import TriggerController
+from longshore.podset.trigger_controller import TriggerController
 from longshore.serve import Metrics, registry_of
 
 

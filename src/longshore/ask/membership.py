@@ -1,4 +1,4 @@
-"""What a pod set means for one of its pods: who holds it, and where the plan sends it."""
+"""What a pod set means for one of its pods: what it waits for, and where the plan sends it."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,11 @@ import msgspec
 from longshore.api import Pod
 from longshore.api.meta import ApiObject
 from longshore.ask.pod_sets import sets_of
-from longshore.podset.texts import BEING_PLANNED, why_held
+from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
+from longshore.podset.members import Facts, Member, PlanStored, observed, react
+from longshore.podset.plan_entries import entries_of
+from longshore.podset.sets import PodSet
+from longshore.podset.texts import why_waits
 
 
 class Membership(msgspec.Struct, frozen=True, rename="camel"):
@@ -15,7 +19,7 @@ class Membership(msgspec.Struct, frozen=True, rename="camel"):
     # The trigger that counts; empty if there is none.
     trigger: str = ""
     state: str = ""
-    # Why the pod is not tried yet; empty if it is, or is on a node.
+    # Why the pod is not tried yet; empty if it is, or if it has a node.
     waits: str = ""
     # The stored plan, its node for the pod, or why it has none; empty if there is no plan yet.
     plan: str = ""
@@ -24,29 +28,37 @@ class Membership(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def membership(objects: Iterable[ApiObject], pod: Pod) -> Membership | None:
-    """None if the pod belongs to no set. As far as the objects tell, which may lack triggers or plans."""
+    """None if the pod belongs to no set. The objects may lack triggers or plans."""
     seen = sets_of(tuple(objects), (pod,)).of(pod)
     if seen is None:
         return None
-    name, trigger, plan = pod.metadata.name, seen.trigger, seen.plan
-    node = unplaced = ""
-    if plan is not None:
-        node = next((entry.node for entry in plan.spec.plan if entry.pod == name), "")
-        unplaced = next((each.reason for each in plan.status.unplaced if each.pod == name and not node), "")
+    trigger, plan, name = seen.trigger, seen.plan, pod.metadata.name
+    node, unplaced = entries_of(plan).get(name, ""), ""
+    if plan is not None and not node:
+        unplaced = next((each.reason for each in plan.status.unplaced if each.pod == name), "")
     waits = ""
-    if trigger is None:
-        # Who asks may have no right to see it: nobody is told to create another.
+    if not pod.spec.node_name:
+        # Without a trigger: the caller may have no right to see it, so no advice to create one.
         waits = f"no trigger of pod set {seen.name} was found"
-    elif not seen.released:
-        waits = why_held(seen)
-    elif not node and not unplaced:
-        waits = BEING_PLANNED
+        if trigger is not None:
+            waits = why_waits(seen, _member(seen, pod, unplaced))
     return Membership(
         seen.name,
         trigger=trigger.metadata.name if trigger else "",
         state=trigger.spec.state if trigger else "",
-        waits="" if pod.spec.node_name else waits,
+        waits=waits,
         plan=plan.metadata.name if plan else "",
         planned_node=node,
         unplaced=unplaced,
     )
+
+
+def _member(seen: PodSet, pod: Pod, unplaced: str) -> Member:
+    """The pod in the stage that it has for the scheduler, as far as the objects say."""
+    whole = seen.trigger is not None and seen.trigger.spec.all_or_nothing
+    facts, uid = Facts(seen.released, whole, entries_of(seen.plan)), pod.metadata.uid
+    members = observed([pod], facts)
+    if unplaced:
+        stored = PlanStored([uid], {uid: unplaced}, REASON_UNSCHEDULABLE if whole else "")
+        members.update(react(members, stored, facts).changed)
+    return members.get(uid) or Member(pod)

@@ -5,12 +5,12 @@ entry in the stored plan keep it where that still holds, as they would when the 
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, ScheduleTriggerSpec, Service
+from longshore.api import Change, SchedulePlan, ScheduleTrigger, ScheduleTriggerSpec, Service
 from longshore.api.pod_set import PACK, SCHEDULER_NAME
 from longshore.ask.node_loads import NodeLoad, node_loads
 from longshore.ask.pod_sets import read, sets_of
@@ -24,13 +24,16 @@ from longshore.engine.decision.chooser import Chooser
 from longshore.errors import UserError
 from longshore.kube.client import Client
 from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS
-from longshore.planning import LeftOut, Objective, Plan, Problem, greedy
+from longshore.planning import LeftOut, Objective, Plan, Problem
 from longshore.podset.arguments import NAME, planner_settings
-from longshore.podset.planners import planners_of
+from longshore.podset.built_in import finish, search
+from longshore.podset.members import Facts, Members, observed
+from longshore.podset.plan_entries import entries_of
+from longshore.podset.planner_services import planners_of
 from longshore.podset.profile import podset_profile, without_planner
-from longshore.podset.setplan import GATE, entries_of
 from longshore.podset.sets import PodSet, Sets
-from longshore.podset.texts import GATED, why_held
+from longshore.podset.stages import Stage
+from longshore.podset.texts import other_gates, why_gated, why_held
 
 
 class Wanted(msgspec.Struct, frozen=True, rename="camel"):
@@ -115,13 +118,13 @@ def preview(
     seen = sets.get((namespace, podset)) or PodSet(namespace, podset)
     chooser = engine.chooser(SCHEDULER_NAME)
     _nominate_others(chooser, sets, seen)
-    # In the order in which the scheduler has them.
-    pending = [seen.pending[uid] for uid in sorted(seen.pending)]
-    pods = {pod.metadata.uid: PodInfo.of(engine.kept(pod)) for pod in pending if not _why_not(pod)}
-    uids = {info.pod.metadata.name: uid for uid, info in pods.items()}
-    kept = {uids[name]: node for name, node in _entries(seen).items() if name in uids}
     wanted = _wanted(seen.trigger, objective, budget)
-    plan = _plan(chooser, pods, kept, wanted, gated=_gated(pending))
+    members = _members(seen, released=True)
+    gated = members.of(Stage.GATED)
+    pods = {each.uid: PodInfo.of(engine.kept(each.pod)) for each in members if each.stage is not Stage.GATED}
+    uids = {info.pod.metadata.name: uid for uid, info in pods.items()}
+    kept = {uids[name]: node for name, node in entries_of(seen.plan).items() if name in uids}
+    plan = _plan(chooser, pods, kept, wanted, why_gated(gated[0].pod) if gated else "")
     nodes = {each.uid: each.node for each in plan.assignments}
     return Preview(
         namespace,
@@ -138,7 +141,7 @@ def preview(
             Placed(pods[uid].pod.metadata.name, node, kept.get(uid) == node) for uid, node in nodes.items()
         ),
         tuple(NotPlaced(pods[each.uid].pod.metadata.name, each.reason) for each in plan.left_out),
-        tuple(NotPlaced(pod.metadata.name, why) for pod in pending if (why := _why_not(pod))),
+        _not_planned(seen, members),
         node_loads(chooser.cluster, ((pods[uid], node) for uid, node in nodes.items())),
         (*setup.warnings, *snapshot.warnings, *_not_asked(setup, chooser, podset)),
     )
@@ -153,55 +156,51 @@ def _wanted(trigger: ScheduleTrigger | None, objective: Objective | None, budget
     )
 
 
-def _why_not(pod: Pod) -> str:
-    """Why the pod is not planned; empty if it is."""
-    if pod.spec.scheduler_name != SCHEDULER_NAME:
-        return f"it belongs to scheduler {pod.spec.scheduler_name}"
-    gates = [gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE]
-    return f"it waits for scheduling gates: {', '.join(gates)}" if gates else ""
+def _members(podset: PodSet, *, released: bool) -> Members:
+    """The members in the stages that they have if the set is released."""
+    trigger, pending = podset.trigger, podset.pending
+    whole = trigger is not None and trigger.spec.all_or_nothing
+    # In the order in which the scheduler has them.
+    pods = (pending[uid] for uid in sorted(pending) if pending[uid].spec.scheduler_name == SCHEDULER_NAME)
+    return observed(pods, Facts(released, whole, entries_of(podset.plan)))
 
 
-def _gated(pods: Iterable[Pod]) -> str:
-    """Why a set does not go as a whole, if one of its pods has the gate of somebody else."""
-    for pod in pods:
-        for gate in pod.spec.scheduling_gates:
-            if gate.name != GATE and pod.spec.scheduler_name == SCHEDULER_NAME:
-                return GATED.format(pod=pod.metadata.name, gate=gate.name)
-    return ""
+def _not_planned(podset: PodSet, members: Members) -> tuple[NotPlaced, ...]:
+    found = []
+    for uid, pod in sorted(podset.pending.items()):
+        member = members.get(uid)
+        if member is None:
+            found.append(NotPlaced(pod.metadata.name, f"it belongs to scheduler {pod.spec.scheduler_name}"))
+        elif member.stage is Stage.GATED:
+            gates = ", ".join(other_gates(pod))
+            found.append(NotPlaced(pod.metadata.name, f"it waits for scheduling gates: {gates}"))
+    return tuple(found)
 
 
 def _plan(
-    chooser: Chooser, pods: Mapping[str, PodInfo], kept: Mapping[str, str], wanted: Wanted, *, gated: str
+    chooser: Chooser, pods: Mapping[str, PodInfo], kept: Mapping[str, str], wanted: Wanted, gated: str
 ) -> Plan:
-    """As the scheduler does it."""
+    """Plan as the scheduler does. `gated` is why an all-or-nothing set waits."""
     whole = wanted.all_or_nothing
     if whole and gated:
         return Plan((), tuple(LeftOut(info.pod.key, uid, gated) for uid, info in pods.items()))
     problem = Problem(
         chooser, list(pods.values()), objective=wanted.objective, kept=kept, all_or_nothing=whole
     )
-    plan = greedy.plan(problem, clock=time.monotonic, budget=wanted.budget)
-    if not whole or plan.complete or not kept:
-        return plan
-    # What is kept may be what stands in the way.
-    left = wanted.budget - plan.seconds
-    anew = greedy.plan(replace(problem, kept={}), clock=time.monotonic, budget=left)
-    return anew if anew.complete else plan
+    waiting = {uid: info.pod for uid, info in pods.items()}
+    return finish(
+        search(problem, lambda: waiting, clock=time.monotonic, budget=wanted.budget, moves_kept=whole)
+    )
 
 
 def _nominate_others(chooser: Chooser, sets: Sets, seen: PodSet) -> None:
-    """Pods of other sets that are on their way have room kept for them."""
+    """Keep room for pods of other sets that are on their way."""
     for other in sets:
         if other is seen or not other.released:
             continue
-        entries = _entries(other)
-        for pod in other.pending.values():
-            if pod.metadata.name in entries and not _why_not(pod):
-                chooser.cluster.nominations.add(PodInfo.of(pod), entries[pod.metadata.name])
-
-
-def _entries(podset: PodSet) -> dict[str, str]:
-    return entries_of(podset.plan) if podset.plan else {}
+        entries = entries_of(other.plan)
+        for member in _members(other, released=True).of(Stage.PLANNED, Stage.QUEUED):
+            chooser.cluster.nominations.add(PodInfo.of(member.pod), entries[member.name])
 
 
 def _not_asked(setup: Setup, chooser: Chooser, podset: str) -> Iterator[str]:

@@ -40,7 +40,7 @@ def command(
     from longshore.live import clock
     from longshore.live.run import schedule
     from longshore.live.vitals import Vitals
-    from longshore.podset.triggers import TriggerController
+    from longshore.podset.trigger_controller import TriggerController
     from longshore.serve import Health, Metrics, registry_of, serving
 
     logs.configure(verbose=verbose)

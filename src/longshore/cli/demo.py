@@ -137,7 +137,7 @@ def _engine(seed: int) -> "Engine":
     from longshore.cli.setups import set_up
     from longshore.config import LongshoreSettings
     from longshore.engine import Engine
-    from longshore.podset.triggers import TriggerController
+    from longshore.podset.trigger_controller import TriggerController
 
     setup = set_up(None)
     looks = itertools.count()

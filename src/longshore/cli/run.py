@@ -165,7 +165,7 @@ def command(
 def _controllers(names: str | None, configuration: "Configuration") -> "list[ControllerFactory]":
     from longshore.errors import UserError
     from longshore.podset.profile import holds_sets
-    from longshore.podset.triggers import TriggerController
+    from longshore.podset.trigger_controller import TriggerController
 
     known: dict[str, ControllerFactory] = {"triggers": TriggerController}
     if names is None:

@@ -80,19 +80,19 @@ class Admin:
         )
 
     def create_all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> None:
-        """Create many objects of one kind over a few connections."""
-
-        def create(part: Sequence[Mapping[str, Any]]) -> None:
-            connection = self._connect()
-            try:
-                for body in part:
-                    _exchange(connection, "POST", path, body, "application/json")
-            finally:
-                connection.close()
-
+        """Create many objects of one kind over a few connections, in no particular order."""
         parts = [bodies[start::_PARALLEL_CREATES] for start in range(_PARALLEL_CREATES)]
         with ThreadPoolExecutor(_PARALLEL_CREATES) as pool:
-            list(pool.map(create, [part for part in parts if part]))
+            list(pool.map(lambda part: self.create_in_order(path, part), [part for part in parts if part]))
+
+    def create_in_order(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> None:
+        """Create objects of one kind, one after another over one connection."""
+        connection = self._connect()
+        try:
+            for body in bodies:
+                _exchange(connection, "POST", path, body, "application/json")
+        finally:
+            connection.close()
 
     def _connect(self, timeout: float = _TIMEOUT_SECONDS) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls, timeout=timeout)

@@ -161,6 +161,14 @@ class ControlPlane:
         """What our kubectl prints as the administrator; raises `KubectlError` with its complaint."""
         return kubectl.run(self._kubectl, self.kubeconfig, arguments, stdin=input)
 
+    def get(self, path: str) -> Any:
+        """Return the API server's decoded answer to a GET request, without the cost of starting kubectl."""
+        return msgspec.json.decode(self._admin.request("GET", path))
+
+    def create(self, path: str, *objects: Mapping[str, Any]) -> None:
+        """Create objects by POST to the path of their collection, one after another over one connection."""
+        self._admin.create_in_order(path, objects)
+
     def apply(self, manifest: str | Path) -> None:
         """Apply a manifest, given as text or as the path of a file or folder."""
         apply = ("apply", "--server-side", "--force-conflicts", "-f")

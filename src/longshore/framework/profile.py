@@ -5,7 +5,7 @@ attempt need not look again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from longshore.framework.cluster_events import WakeOn
@@ -75,6 +75,19 @@ class Profile:
             tie_break=tie_break,
             seed=seed,
             _plugins=plugins,
+        )
+
+    def without(self, name: str) -> "Profile":
+        """Return the profile without this plugin."""
+        return replace(
+            self,
+            filters=tuple(slot for slot in self.filters if slot.name != name),
+            scores=tuple(slot for slot in self.scores if slot.name != name),
+            extensions=tuple(plugin for plugin in self.extensions if plugin.name != name),
+            _plugins={
+                point: tuple(plugin for plugin in at if plugin.name != name)
+                for point, at in self._plugins.items()
+            },
         )
 
     def at(self, point: Point[P_co]) -> tuple[P_co, ...]:

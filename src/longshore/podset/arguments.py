@@ -13,7 +13,7 @@ import msgspec
 
 from longshore.api.duration import parse_duration
 from longshore.errors import UserError
-from longshore.podset.planners import CALL_SECONDS, PlannerSettings
+from longshore.podset.planner_services import CALL_SECONDS, PlannerSettings
 
 NAME = "PodSetPlanner"
 

@@ -1,6 +1,6 @@
-"""The profile that holds and plans sets: the default plugins, with PodSetPlanner where it has a say.
+"""The profile that holds and plans sets: the default plugins and PodSetPlanner, without preemption.
 
-Nobody is evicted for a set: what does not fit is left out of the plan, and waits.
+No pod is evicted for a set: what does not fit is left out of the plan, and waits.
 """
 
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ import msgspec
 
 from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.config import EnabledPlugin, ProfileConfiguration, default_configuration
+from longshore.engine.decision.chooser import Chooser
 from longshore.podset.arguments import NAME
 
 _PREEMPTION = "DefaultPreemption"
@@ -29,14 +30,14 @@ def podset_profile(
 
 
 def missing_points(profile: ProfileConfiguration) -> tuple[str, ...]:
-    """Where the plugin has to be, and is not."""
+    """The points where the plugin is needed and not enabled."""
     return tuple(
         point for point in _POINTS if all(each.name != NAME for each in profile.points.get(point, ()))
     )
 
 
 def completed(profile: ProfileConfiguration) -> ProfileConfiguration:
-    """With the plugin at all of its points: at some of them alone it would hold pods and not let them go."""
+    """The profile with the plugin at all of its points: at some of them it would hold pods forever."""
     points, ours = dict(profile.points), EnabledPlugin(NAME)
     for point in missing_points(profile):
         others = points.get(point, ())
@@ -45,7 +46,7 @@ def completed(profile: ProfileConfiguration) -> ProfileConfiguration:
 
 
 def without_planner(profile: ProfileConfiguration) -> ProfileConfiguration:
-    """The others alone: to ask where pods could go that are held, or are to go where the plan says."""
+    """The profile without the plugin: it says where pods could go if no plan decided."""
     points = {
         point: tuple(plugin for plugin in enabled if plugin.name != NAME)
         for point, enabled in profile.points.items()
@@ -54,5 +55,10 @@ def without_planner(profile: ProfileConfiguration) -> ProfileConfiguration:
 
 
 def holds_sets(profile: ProfileConfiguration) -> bool:
-    """Whether the plugin has a say in it."""
+    """Whether the plugin is enabled."""
     return any(plugin.name == NAME for plugins in profile.points.values() for plugin in plugins)
+
+
+def planning_chooser(chooser: Chooser) -> Chooser:
+    """The same plugins without PodSetPlanner, to plan pods with that it holds."""
+    return Chooser(chooser.profile.without(NAME), chooser.cluster)

@@ -1,15 +1,16 @@
-"""The pod sets of the cluster, with their pods, triggers and plans, as the watch tells them."""
+"""The pod sets of the cluster with their pods, triggers and plans, as the watch reports them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from longshore.api import Change, Pod
 from longshore.api.pod_set import POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger, plan_name
+from longshore.framework.controllers import Controller
 from longshore.podset.agenda import SetKey
 
 
 class PodSet:
-    """Pods of one namespace that carry the same label. Pods that have ended or are to end do not count."""
+    """Pods of one namespace with the same label. Pods that have ended or are being deleted do not count."""
 
     def __init__(self, namespace: str, name: str) -> None:
         self.namespace = namespace
@@ -19,6 +20,8 @@ class PodSet:
         self.bound: dict[str, Pod] = {}
         self.triggers: dict[str, ScheduleTrigger] = {}
         self.plan: SchedulePlan | None = None
+        # A controller keeps notes about it.
+        self.in_use = False
 
     @property
     def key(self) -> SetKey:
@@ -30,7 +33,7 @@ class PodSet:
 
     @property
     def trigger(self) -> ScheduleTrigger | None:
-        """The one that counts: of several, the first by name."""
+        """The trigger that counts: of several, the first by name."""
         return self.triggers[min(self.triggers)] if self.triggers else None
 
     @property
@@ -44,14 +47,15 @@ class PodSet:
 
 
 class Sets:
-    """`changed` tells which set an object belongs to, if any."""
+    """All pod sets of a process. The controllers that need them share one `Sets`; see `shared_sets`."""
 
     def __init__(self) -> None:
         self._sets: dict[SetKey, PodSet] = {}
         # A plan is found by its name, as Pallet finds it, and may lack the label. By namespace and name: the
-        # sets that plans are about, and plans that are about no set that is known.
+        # sets that plans belong to, and plans that belong to no known set.
         self._planned: dict[tuple[str, str], SetKey] = {}
         self._stray: dict[tuple[str, str], SchedulePlan] = {}
+        self._last: tuple[Change[Any], list[PodSet]] | None = None
 
     def __iter__(self) -> Iterator[PodSet]:
         return iter(self._sets.values())
@@ -60,27 +64,33 @@ class Sets:
         return self._sets.get(key)
 
     def of(self, pod: Pod) -> PodSet | None:
-        """The set that the pod says it belongs to, if anything is known of it."""
+        """The set that the pod belongs to by its label, if it is known."""
         name = pod.metadata.labels.get(POD_SET_LABEL)
         return self._sets.get((pod.metadata.namespace, name)) if name else None
 
     def changed(self, change: Change[Any]) -> list[PodSet]:
-        """The sets that are different now: two, if an object has moved from one to another."""
-        found = []
-        for thing, put in ((change.old, False), (change.new, True)):
-            key = self._set_of(thing)
-            if isinstance(thing, SchedulePlan) and key is None:
-                self._keep_stray(thing, put=put)
-            if key is None or not isinstance(thing, Pod | ScheduleTrigger | SchedulePlan):
+        """The sets that have changed: two, if an object has moved from one to another.
+
+        Each controller that shares the sets asks; the first one has the change taken in.
+        """
+        if self._last is not None and self._last[0] is change:
+            return self._last[1]
+        found: list[PodSet] = []
+        for each, put in ((change.old, False), (change.new, True)):
+            key = self._set_of(each)
+            if isinstance(each, SchedulePlan) and key is None:
+                self._keep_stray(each, put=put)
+            if key is None or not isinstance(each, Pod | ScheduleTrigger | SchedulePlan):
                 continue
             podset = self._sets.get(key) or self._new(key)
-            _record(podset, thing, put=put)
+            _record(podset, each, put=put)
             if podset not in found:
                 found.append(podset)
+        self._last = change, found
         return found
 
     def forget_if_empty(self, podset: PodSet) -> None:
-        if podset.is_empty:
+        if podset.is_empty and not podset.in_use:
             self._sets.pop(podset.key, None)
             self._planned.pop((podset.namespace, plan_name(*podset.key)), None)
 
@@ -91,11 +101,11 @@ class Sets:
         podset.plan = self._stray.pop(place, None)
         return podset
 
-    def _set_of(self, thing: object) -> SetKey | None:
-        match thing:
-            case Pod() | ScheduleTrigger():
-                name = thing.metadata.labels.get(POD_SET_LABEL)
-                return (thing.metadata.namespace, name) if name else None
+    def _set_of(self, object_: object) -> SetKey | None:
+        match object_:
+            case Pod(metadata=meta) | ScheduleTrigger(metadata=meta):
+                name = meta.labels.get(POD_SET_LABEL)
+                return (meta.namespace, name) if name else None
             case SchedulePlan(metadata=meta):
                 place = (meta.namespace, meta.name)
                 name = meta.labels.get(POD_SET_LABEL)
@@ -112,17 +122,29 @@ class Sets:
             self._stray.pop(place, None)
 
 
-def _record(podset: PodSet, thing: Pod | ScheduleTrigger | SchedulePlan, *, put: bool) -> None:
-    match thing:
+class SetsController(Controller):
+    """A controller that works on the sets of a process."""
+
+    def __init__(self, sets: Sets) -> None:
+        self.sets = sets
+
+
+def shared_sets(controllers: Iterable[object]) -> Sets:
+    """The sets that another of these controllers keeps already, or new ones."""
+    return next((each.sets for each in controllers if isinstance(each, SetsController)), None) or Sets()
+
+
+def _record(podset: PodSet, changed: Pod | ScheduleTrigger | SchedulePlan, *, put: bool) -> None:
+    match changed:
         case Pod():
-            uid = thing.metadata.uid
+            uid = changed.metadata.uid
             podset.pending.pop(uid, None)
             podset.bound.pop(uid, None)
-            if put and not thing.terminal and thing.metadata.deletion_timestamp is None:
-                (podset.bound if thing.spec.node_name else podset.pending)[uid] = thing
+            if put and not changed.terminal and changed.metadata.deletion_timestamp is None:
+                (podset.bound if changed.spec.node_name else podset.pending)[uid] = changed
         case ScheduleTrigger():
-            podset.triggers.pop(thing.metadata.name, None)
+            podset.triggers.pop(changed.metadata.name, None)
             if put:
-                podset.triggers[thing.metadata.name] = thing
+                podset.triggers[changed.metadata.name] = changed
         case SchedulePlan():
-            podset.plan = thing if put else None
+            podset.plan = changed if put else None

@@ -1,4 +1,4 @@
-"""What people are told about sets: the words of conditions and events."""
+"""What users read about sets: the messages of conditions and events."""
 
 from longshore.api import Pod, PodCondition
 from longshore.api.duration import parse_duration
@@ -7,7 +7,9 @@ from longshore.api.pod_set import DEFAULT_PLANNER_LABEL, POD_SET_LABEL, QUIET_TI
 from longshore.api.timestamps import format_timestamp
 from longshore.engine.cycle.reporting import POD_SCHEDULED
 from longshore.podset.conditions import seconds_of
+from longshore.podset.members import GATE, Member, Why
 from longshore.podset.sets import PodSet
+from longshore.podset.stages import Stage
 
 # Not Unschedulable: autoscalers would add nodes for pods that merely wait.
 REASON_WAITING = "WaitingForTrigger"
@@ -22,31 +24,64 @@ HELD_QUIET = (
     "the trigger's status.fireAt)"
 )
 EARLIEST = ", not before {time}"
-# The label of a set's planner service is made of the set's name: these mean something else already.
+# The label of a set's planner service contains the set's name: these labels mean something else already.
 RESERVED_LABELS = (DEFAULT_PLANNER_LABEL, POD_SET_LABEL, QUIET_TIME_LABEL)
 RESERVED_NAME = (
-    "{name} is no good name for a pod set: a planner service of its own would have the label {label}, which "
-    "means something else; give the set another name"
+    "{name} cannot have a planner service of its own, because the label {label} means something else; give "
+    "the pod set another name"
 )
 BEING_PLANNED = "the pod's set is being planned"
-PLANNED_AGAIN = "planned node {node} will not do any more: the set is planned again"
-NOT_BOUND = "binding to the planned node {node} has failed again and again"
+GATE_GOES = f"the pod is planned, and its scheduling gate {GATE} is being removed"
+PLANNED_AGAIN = "planned node {node} no longer fits: the set is planned again"
+NOT_BOUND = "binding to the planned node {node} has failed several times"
 NO_PLANNER = (
-    "there is no planner service for the set, and nobody stands in (plannerFallback is none): its pods are "
-    "scheduled one by one, without a plan"
+    "there is no planner service for the set, and no fallback is configured (plannerFallback: none): its "
+    "pods are scheduled one by one, without a plan"
 )
 NO_PLANNER_FOR_THE_WHOLE = (
-    "the set goes only as a whole, there is no planner service for it, and nobody stands in (plannerFallback "
-    "is none)"
+    "the set goes only as a whole, there is no planner service for it, and no fallback is configured "
+    "(plannerFallback: none)"
 )
 NOT_STORED = "the plan of the set could not be stored: {why}"
 GATED = "the set goes only as a whole, and {pod} has the scheduling gate {gate}"
 
 
-def why_held(podset: PodSet, pod: Pod | None = None) -> str:
-    """What the pod is told, or what concerns all of the set alike.
+def condition_of(podset: PodSet, member: Member, *, not_stored: str = "") -> Why | None:
+    """Why the pod waits, if its condition is to say so. `not_stored` is why the plan cannot be stored."""
+    match member.stage:
+        case Stage.HELD | Stage.GATED if not podset.released:
+            return Why(REASON_WAITING, why_held(podset, member.pod))
+        case Stage.UNPLANNED | Stage.FOUND if not_stored:
+            return Why(REASON_STORE, not_stored)
+        case Stage.BARRED:
+            return member.why
+    return None
 
-    It stays the same when others join the set: else every pod would have to be told again, each time.
+
+def why_waits(podset: PodSet, member: Member, *, not_stored: str = "") -> str:
+    """Why the pod is not in the queue; empty if it may be."""
+    if member.is_admitted:
+        return ""
+    if member.stage is Stage.PLANNED:
+        return GATE_GOES
+    why = condition_of(podset, member, not_stored=not_stored)
+    return BEING_PLANNED if why is None else why.message
+
+
+def other_gates(pod: Pod) -> list[str]:
+    """The scheduling gates of the pod that the scheduler does not remove."""
+    return [gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE]
+
+
+def why_gated(pod: Pod) -> str:
+    """Why an all-or-nothing set with this pod waits."""
+    return GATED.format(pod=pod.metadata.name, gate=other_gates(pod)[0])
+
+
+def why_held(podset: PodSet, pod: Pod | None = None) -> str:
+    """Why the pod is held, or what all pods of the set have in common.
+
+    It does not change when a pod joins the set: else the conditions of all pods would change with it.
     """
     trigger = podset.trigger
     if trigger is None:
@@ -74,7 +109,7 @@ def waiting_condition(pod: Pod, reason: str, message: str) -> PodCondition:
 
 
 def is_told(pod: Pod, reason: str, message: str) -> bool:
-    """Whether the pod's status says so already."""
+    """Whether the pod's status has this condition already."""
     return any(
         c.type == POD_SCHEDULED and c.status == "False" and c.reason == reason and c.message == message
         for c in kept_conditions(pod.status.conditions)

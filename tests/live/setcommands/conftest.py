@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.deploy.custom_resources import install
-from tests.live.setcommands.stage import Stage, nodes
+from tests.live.setcommands.commands import Stage, nodes
 
 from longshore.dev import ControlPlane
 

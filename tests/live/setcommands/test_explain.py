@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.live.setcommands.stage import Stage, as_json, trigger
+from tests.live.setcommands.commands import Stage, as_json, trigger
 
 from longshore.api.pod_set import plan_name
 

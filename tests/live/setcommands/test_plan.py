@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.live.setcommands.stage import Stage, as_json, nodes, the_error, trigger
+from tests.live.setcommands.commands import Stage, as_json, nodes, the_error, trigger
 
 from longshore.api import Change, Pod
 from longshore.api.pod_set import POD_SET_LABEL, SCHEDULER_NAME, plan_name

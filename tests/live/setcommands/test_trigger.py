@@ -6,8 +6,8 @@ import re
 import subprocess
 
 import pytest
-from tests.live.pods import eventually
-from tests.live.setcommands.stage import Stage, as_json, the_error, trigger
+from tests.live.setcommands.commands import Stage, as_json, the_error, trigger
+from tests.waiting import eventually
 
 TRIGGERS = ("planner.ciena.io", "scheduletriggers", "list patch")
 
@@ -84,7 +84,7 @@ def test_the_second_trigger_of_a_set_is_set_with_a_warning(stage: Stage) -> None
 # Watching.
 
 
-def test_a_watch_into_a_pipe_has_a_line_for_each_change_and_ends_with_the_last_pod(stage: Stage) -> None:
+def test_a_watch_into_a_pipe_prints_each_change_and_ends_with_the_last_pod(stage: Stage) -> None:
     stage.create(trigger(), stage.member("one"), stage.member("two"))
     with subprocess.Popen(
         stage.command("trigger", "go", "--watch"), stdout=subprocess.PIPE, text=True, env=stage.environment()
@@ -149,7 +149,7 @@ def test_a_watch_ends_when_the_set_is_held_again(stage: Stage) -> None:
         text=True,
         env=stage.environment(),
     ) as watching:
-        eventually(lambda: stage.state() == "Schedule")
+        eventually(stage.state, lambda found: found == "Schedule")
         stage.kubectl("patch", "st", "go", "--type=merge", "-p", '{"spec": {"state": "Planning"}}')
         assert watching.stderr is not None
         error = watching.stderr.read()

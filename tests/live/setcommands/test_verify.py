@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.live.setcommands.stage import NO_PLANS, SUCCESS, Done, Stage, as_json, the_error, trigger
+from tests.live.setcommands.commands import NO_PLANS, SUCCESS, Done, Stage, as_json, the_error, trigger
 
 from longshore.dev.build import build
 
@@ -97,7 +97,7 @@ def test_the_script_looks_at_the_default_namespace_unless_told(stage: Stage) -> 
 def test_the_script_without_anything_to_ask_says_so(stage: Stage) -> None:
     done = script(stage, [sys.executable, "-I", "-S"], {"PATH": "/nonexistent"})
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "neither longshore nor kubectl is here: install one of them\n"
+    assert done.stderr == "neither longshore nor kubectl is installed: install one of them\n"
 
 
 def test_each_mismatch_is_explained_on_stderr(stage: Stage) -> None:

@@ -1,6 +1,6 @@
 """Commands about pod sets on a cluster that has never heard of them."""
 
-from tests.live.setcommands.stage import Stage, the_error
+from tests.live.setcommands.commands import Stage, the_error
 
 from longshore.dev.fixtures import OwnCluster
 

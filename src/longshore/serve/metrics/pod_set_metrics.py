@@ -5,21 +5,21 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from longshore.podset.plans import PlanController
-from longshore.podset.triggers import TriggerController
+from longshore.podset.controller import PodSetController
+from longshore.podset.trigger_controller import TriggerController
 from longshore.serve.metrics.engine_observer import Metrics
 
 
 def podsets(metrics: Metrics) -> Iterator[Metric]:
     controllers = metrics.engine.controllers
-    if planning := [each for each in controllers if isinstance(each, PlanController)]:
+    if planning := [each for each in controllers if isinstance(each, PodSetController)]:
         yield from _sets(planning)
         yield from _plans(metrics, planning)
     if firing := [each for each in controllers if isinstance(each, TriggerController)]:
         yield from _triggers(firing)
 
 
-def _sets(planning: Sequence[PlanController]) -> Iterator[Metric]:
+def _sets(planning: Sequence[PodSetController]) -> Iterator[Metric]:
     counts = [each.counts() for each in planning]
     yield GaugeMetricFamily(
         "longshore_podset_held_pods",
@@ -34,7 +34,7 @@ def _sets(planning: Sequence[PlanController]) -> Iterator[Metric]:
     yield sets
 
 
-def _plans(metrics: Metrics, planning: Sequence[PlanController]) -> Iterator[Metric]:
+def _plans(metrics: Metrics, planning: Sequence[PodSetController]) -> Iterator[Metric]:
     plans = CounterMetricFamily(
         "longshore_podset_plans",
         "Plans made: complete, partial if pods were left out, none if all of them were.",
@@ -54,7 +54,7 @@ def _plans(metrics: Metrics, planning: Sequence[PlanController]) -> Iterator[Met
     yield durations
     yield CounterMetricFamily(
         "longshore_podset_plans_again",
-        "Plans made because a planned node would not do any more.",
+        "Plans made because a planned node no longer fit.",
         sum(each.planned_again for each in planning),
     )
     failures = CounterMetricFamily(

@@ -25,14 +25,14 @@ from longshore.api.pod_set import (
 )
 from longshore.api.timestamps import format_timestamp
 from longshore.engine import Engine
-from longshore.framework.controllers import Controller, Errand
+from longshore.framework.controllers import Errand
 from longshore.framework.effects import Outcome, PatchObject, RecordEvent, Succeeded
 from longshore.framework.profile import Profile
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.arguments import NAME
 from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.conditions import condition, merged, seconds_of
-from longshore.podset.sets import PodSet, Sets
+from longshore.podset.sets import PodSet, SetsController, shared_sets
 from longshore.podset.texts import RESERVED_LABELS, RESERVED_NAME
 
 KIND = "ScheduleTrigger"
@@ -84,17 +84,17 @@ class _Watched:
         self.firing, self.writing = _Patience(), _Patience()
 
 
-class TriggerController(Controller):
+class TriggerController(SetsController):
     watches = (ScheduleTrigger,)
 
     def __init__(self, engine: Engine) -> None:
+        super().__init__(shared_sets(engine.controllers))
         self._engine = engine
         # Of schedulers that hold sets: pods that are others' do not wait for a trigger.
         self._holders = {
             SCHEDULER_NAME,
             *(name for name, each in engine.profiles.items() if _holds_sets(each)),
         }
-        self._sets = Sets()
         self._agenda = Agenda()
         # By UID.
         self._watched: dict[str, _Watched] = {}
@@ -108,7 +108,7 @@ class TriggerController(Controller):
         return self._agenda.deadline
 
     def changed(self, change: Change[Any], *, now: float) -> None:
-        for podset in self._sets.changed(change):
+        for podset in self.sets.changed(change):
             match change.object:
                 case Pod() as pod:
                     self._note_creation(podset, pod)
@@ -137,12 +137,12 @@ class TriggerController(Controller):
 
     def advance(self, *, now: float) -> Iterable[Errand]:
         for key in self._agenda.due(now):
-            podset = self._sets.get(key)
+            podset = self.sets.get(key)
+            if podset is None or podset.is_empty:
+                self._newest.pop(key, None)
             if podset is None:
                 continue
-            if podset.is_empty:
-                self._newest.pop(key, None)
-                self._sets.forget_if_empty(podset)
+            self.sets.forget_if_empty(podset)
             for trigger in list(podset.triggers.values()):
                 yield from self._look_at(podset, trigger, now=now)
 

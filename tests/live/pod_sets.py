@@ -6,6 +6,7 @@ sharing room.
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -28,6 +29,8 @@ from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGG
 __all__ = ["PLANNING", "SCHEDULE", "install_kinds"]
 
 SET = "batch"
+# Pods that only show how far the scheduler has come.
+_MARKER = "marker-"
 _GROUP = "planner.ciena.io/v1alpha1"
 _RESOURCES: dict[str, Resource[Any]] = {
     "Pod": PODS,
@@ -109,21 +112,26 @@ class World:
 
     def __post_init__(self) -> None:
         self._changed = asyncio.Event()
+        self._bound_markers: set[str] = set()
 
     def hear(self, change: Change[Any]) -> None:
+        thing = change.object
+        self._changed.set()
+        if isinstance(thing, Pod) and thing.metadata.name.startswith(_MARKER):
+            if thing.spec.node_name:
+                self._bound_markers.add(thing.metadata.name)
+            return
         self.history.append((time.monotonic(), change))
         stores: dict[type, dict[str, Any]] = {
             Pod: self.pods,
             ScheduleTrigger: self.triggers,
             SchedulePlan: self.plans,
         }
-        thing = change.object
         store = stores[type(thing)]
         if change.new is None:
             store.pop(thing.metadata.name, None)
         else:
             store[thing.metadata.name] = change.new
-        self._changed.set()
 
     # What is there.
 
@@ -223,7 +231,7 @@ class World:
 
     # Waiting.
 
-    async def until(self, check: Callable[[], bool], *, within: float = 10.0) -> None:
+    async def until(self, check: Callable[[], bool], *, within: float = 20.0) -> None:
         """Until it is so, as the watch tells."""
         try:
             async with asyncio.timeout(within):
@@ -234,7 +242,7 @@ class World:
             raise AssertionError(f"not so after {within:g} s: {self}") from None
 
     async def stays(self, check: Callable[[], bool], seconds: float) -> None:
-        """It is so for as long as this, after every change."""
+        """Check after every change for this long, and until the scheduler knows all that was so far."""
         assert check(), str(self)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -242,8 +250,29 @@ class World:
                     self._changed.clear()
                     await self._changed.wait()
                     assert check(), str(self)
+        await self.until_the_scheduler_knows_all()
+        assert check(), str(self)
 
-    async def until_placed(self, count: int, *, within: float = 10.0) -> None:
+    async def until_the_scheduler_knows_all(self) -> None:
+        """Wait until it has decided about the pods and the nodes as they are now.
+
+        It binds a marker, a pod that only fits a node whose label is the last change of all. A watch tells of
+        changes in their order, and pods of equal priority are tried in the order in which they came. The
+        history here leaves markers out.
+        """
+        name = f"{_MARKER}{secrets.token_hex(4)}"
+        await self.label("Node", self.nodes[-1], name, "here")
+        marker = manifest(name, cpu="0")
+        marker["spec"] |= {
+            "nodeSelector": {name: "here"},
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        await self.create(marker)
+        await self.until(lambda: name in self._bound_markers, within=20)
+        await self.delete("Pod", name)
+
+    async def until_placed(self, count: int, *, within: float = 20.0) -> None:
         await self.until(lambda: len(self.placed) == count, within=within)
 
     async def until_held(self, count: int) -> None:
@@ -251,7 +280,7 @@ class World:
             lambda: sum(self.condition(name)[0] == "WaitingForTrigger" for name in self.pods) == count
         )
 
-    async def until_plan_tells_the_truth(self, *, podset: str = SET, within: float = 10.0) -> None:
+    async def until_plan_tells_the_truth(self, *, podset: str = SET, within: float = 20.0) -> None:
         await self.until(lambda: self.entries(podset) == self.placed, within=within)
 
     def __str__(self) -> str:

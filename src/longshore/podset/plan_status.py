@@ -1,6 +1,6 @@
-"""What the status of a plan says: how good it is, who made it, and how many pods follow it."""
+"""The status of a plan: how good it is, who made it, how many pods follow it, and which have no node."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,9 +15,8 @@ from longshore.api.pod_set import (
 )
 from longshore.framework.effects import MAX_NOTE, Ask, Outcome, PatchObject, RecordEvent, Succeeded, Tell
 from longshore.planning.plan import BUILT_IN
-from longshore.podset.asking import Answer
 from longshore.podset.conditions import condition, merged
-from longshore.podset.setplan import SetPlan
+from longshore.podset.plan_source import Answer
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import REASON_PLANNER
 
@@ -30,7 +29,7 @@ COMPLETE = "Complete"
 PLANNER_ANSWERED = "PlannerAnswered"
 PLANNED_AGAIN = "PlannedAgain"
 
-# Of a number that we have written: anybody may have written another.
+# The longest number in a condition that is read back: somebody else may have written it.
 _MOST_DIGITS = 9
 
 
@@ -40,26 +39,26 @@ class PlanStatus:
         self._tell = tell
         self._answer: Answer | None = None
         self._whole = False
-        # How often it was planned again because a node would not do, and the last of those.
+        # How often it was planned again because a node no longer fit, and the last time.
         self._again = 0
         self._refuted = ""
-        # What people were told about last.
+        # What the last events said.
         self._trouble = ""
         self._not_stored = ""
-        # The version of the plan that its status was last written to, and that. The watch may be behind, and
-        # with the CRDs of Pallet nothing comes of the write at all.
+        # The version of the plan that a status was last written to, and that status. The watch may be behind,
+        # and the CRDs of Pallet ignore the write.
         self._written: tuple[str, SchedulePlanStatus] | None = None
 
     def refuted(self, pod: str, node: str) -> None:
         self._again = (self._again or _times_before(self._podset.plan)) + 1
-        self._refuted = f"{node} would not do for {pod} any more"
+        self._refuted = f"{node} no longer fits {pod}"
 
     def made(self, answer: Answer, *, whole: bool) -> None:
-        """`whole`: it is about all that the plan has entries for, and so is its bound."""
+        """`whole`: the answer is about all entries of the plan, and so is its bound."""
         self._answer, self._whole = answer, whole
 
     def tell(self, answer: Answer) -> None:
-        """The plan is stored. That pods are left out again, or a planner fails again, is no news."""
+        """Record events: the plan is stored. A planner that fails again in the same way is not reported."""
         self._not_stored = ""
         plan = answer.plan
         if plan.assignments:
@@ -68,7 +67,7 @@ class PlanStatus:
                 note += f"; {len(plan.left_out)} left out: {plan.left_out[0].reason}"
             self._event("Normal", EVENT_PLANNED, note)
         if answer.trouble and answer.trouble != self._trouble:
-            reason = EVENT_NO_PLANNER if answer.by_themselves else EVENT_PLANNER_FAILED
+            reason = EVENT_NO_PLANNER if answer.no_planner else EVENT_PLANNER_FAILED
             self._event("Warning", reason, answer.trouble)
         self._trouble = answer.trouble
 
@@ -78,7 +77,7 @@ class PlanStatus:
             self._event("Warning", EVENT_NOT_STORED, f"the plan could not be stored: {why}")
 
     def _event(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
-        """About the trigger: a plan may not be there yet."""
+        """Record an event on the trigger: there may be no plan yet."""
         trigger = self._podset.trigger
         if trigger is not None:
             meta = trigger.metadata
@@ -95,36 +94,44 @@ class PlanStatus:
             )
             self._tell(event)
 
-    def is_outdated(self, plan: SetPlan) -> bool:
+    def is_outdated(self, entries: Mapping[str, str], unplaced: Sequence[UnplacedPod]) -> bool:
         stored = self._podset.plan
         if stored is None:
             return False
-        wanted = _without_times(self._wanted(plan, stored, wall=0.0))
+        wanted = _without_times(self._wanted(stored, entries, unplaced, wall=0.0))
         if self._written == (stored.metadata.resource_version, wanted):
             return False
         return wanted != _without_times(stored.status)
 
-    def write(self, plan: SetPlan, *, wall: float) -> Generator[Ask, Outcome, bool]:
-        """Whether that is done, or there is nothing to write to any more."""
+    def write(
+        self, entries: Mapping[str, str], unplaced: Sequence[UnplacedPod], *, wall: float
+    ) -> Generator[Ask, Outcome, bool]:
+        """Whether the status is written, or there is no plan to write it to."""
         stored = self._podset.plan
         if stored is None:
             return True
-        wanted, meta = self._wanted(plan, stored, wall=wall), stored.metadata
+        wanted, meta = self._wanted(stored, entries, unplaced, wall=wall), stored.metadata
         patch = {"status": msgspec.to_builtins(wanted)}
         outcome = yield PatchObject(SchedulePlan, meta.namespace, meta.name, patch, subresource="status")
         if isinstance(outcome, Succeeded):
             self._written = (meta.resource_version, _without_times(wanted))
         return isinstance(outcome, Succeeded)
 
-    def _wanted(self, plan: SetPlan, stored: SchedulePlan, *, wall: float) -> SchedulePlanStatus:
+    def _wanted(
+        self,
+        stored: SchedulePlan,
+        entries: Mapping[str, str],
+        unplaced: Sequence[UnplacedPod],
+        *,
+        wall: float,
+    ) -> SchedulePlanStatus:
         old, generation = stored.status, stored.metadata.generation
         nodes = {pod.metadata.name: pod.spec.node_name for pod in self._podset.bound.values()}
-        unplaced = _unplaced(plan)
         conditions = self._conditions(old, len(unplaced), generation)
         status = msgspec.structs.replace(
             old,
-            planned=len(plan.entries),
-            following=sum(nodes.get(pod) == node for pod, node in plan.entries.items()),
+            planned=len(entries),
+            following=sum(nodes.get(pod) == node for pod, node in entries.items()),
             unplaced=tuple(unplaced[:MAX_UNPLACED]),
             conditions=merged(conditions, old.conditions, wall=wall),
             observed_generation=generation,
@@ -142,7 +149,7 @@ class PlanStatus:
         )
 
     def _conditions(self, old: SchedulePlanStatus, unplaced: int, generation: int) -> list[Condition]:
-        """What was told before a restart holds until there is something newer to tell."""
+        """Conditions from before a restart stay until there are newer ones."""
         answer = self._answer
         told = {each.type: each for each in old.conditions}
         if answer is not None or COMPLETE in told:
@@ -170,31 +177,23 @@ class PlanStatus:
 
 
 def _how_answered(answer: Answer) -> str:
-    """The reason of the condition that tells of planner services."""
+    """The reason of the condition PlannerAnswered."""
     if not answer.trouble:
         return "Answered"
     if answer.barred == REASON_PLANNER:
-        return "NobodyStandsIn"
+        return "NoFallback"
     return "FellBack" if answer.plan.planner == BUILT_IN else "AnotherAnswered"
 
 
 def _times_before(plan: SchedulePlan | None) -> int:
-    """How often it had been planned again before this process began."""
+    """How often it had been planned again before this process started."""
     told = () if plan is None else plan.status.conditions
     times = next((each.message.partition(" ")[0] for each in told if each.type == PLANNED_AGAIN), "")
     return int(times) if times.isdecimal() and len(times) <= _MOST_DIGITS else 0
 
 
-def _unplaced(plan: SetPlan) -> list[UnplacedPod]:
-    reasons = plan.left_out | {uid: each.message for uid, each in plan.barred.items()}
-    if plan.not_stored:
-        reasons |= dict.fromkeys(sorted(plan.unplanned | plan.admitted.keys()), plan.not_stored)
-    pending = plan.podset.pending
-    return [UnplacedPod(pending[uid].metadata.name, why) for uid, why in reasons.items() if uid in pending]
-
-
 def _rounded(value: float | None) -> float | None:
-    """Bounds are computed with a margin that nobody wants to read."""
+    """The value without the margin that bounds are computed with."""
     return None if value is None else round(value, 6)
 
 

@@ -33,6 +33,8 @@ _PRIORITIES = (_LOWEST, 1, 5, 10, 20, 50, 100, 200)
 _NAMESPACES = (namespace("probe"), namespace("other", team="other"), namespace("third", team="third"))
 _WATCHES_DIFFER_BY = 0.15
 _POLL = 0.01
+# Of pods that only show how far a scheduler has come.
+_MARKER_PROFILE = "least"
 _EVENT = ("type", "reason", "action", "message")
 
 
@@ -182,9 +184,33 @@ class Arena:
         while not (found := check()):
             self.kube.require_running()
             self.longshore.require_running()
-            assert time.monotonic() < deadline, f"not so after {within:g} s: {what}"
+            assert time.monotonic() < deadline, f"not so after {within:g} s: {what}; found: {found!r}"
             time.sleep(_POLL)
         return found
+
+    def until_queues_are_worked_off(self) -> None:
+        """Wait until each scheduler has tried all that it had queued, without disturbing pods that wait.
+
+        Two markers that come later show it. The first is tried before pods that back off, and the second
+        after them: a scheduler with nothing else to do does not let pods back off. Markers need no room, have
+        a profile of their own, and stay until the cluster changes.
+        """
+        for _ in range(2):
+            for side in SIDES:
+                self._asked += 1
+                marker = pod(f"marker-{self._asked}", namespace="probe").tolerate()
+                marker = marker.scheduler(f"{side}-{_MARKER_PROFILE}")
+                self.add(marker)
+                self.until_bound(marker)
+
+    def until_refused(self, *pods: Pod) -> None:
+        """Wait until each of the pods has been tried in vain."""
+
+        def refused(pod: Pod) -> bool:
+            conditions = self.api.get(pod)["status"].get("conditions", ())
+            return any(c["type"] == "PodScheduled" and c["status"] == "False" for c in conditions)
+
+        self.until(lambda: all(map(refused, pods)), f"{[each.metadata.name for each in pods]} are refused")
 
     def until_bound(self, bound: Pod) -> str:
         """Wait until the pod has a node, and return it."""

@@ -1,4 +1,4 @@
-"""What is known about a plan: what is stored, what the watch tells late, and what ought to be stored."""
+"""The entries of a plan: what is stored, what the watch reports late, and what ought to be stored."""
 
 from typing import Any
 
@@ -8,23 +8,22 @@ from tests.podset.stage import member, plan_by_hand
 from longshore.api import Change, Pod
 from longshore.api.pod_set import SCHEDULER_NAME, PlanEntry, SchedulePlan, SchedulePlanSpec
 from longshore.framework.effects import CreateObject, DeleteObject, PatchObject, Succeeded
-from longshore.podset.setplan import AWAITED, DIGEST, GATE, SetPlan, annotations, awaited_pods
+from longshore.podset.plan_entries import AWAITED, DIGEST, PlanEntries, annotations, awaited_pods
 from longshore.podset.sets import PodSet, Sets
-from longshore.podset.storing import store
 
 
-def known(*pods: Pod, plan: SchedulePlan | None = None) -> SetPlan:
+def known(*pods: Pod, plan: SchedulePlan | None = None) -> PlanEntries:
+    """The entries of a set with these pods and this plan."""
     sets = Sets()
-    for thing in (*pods, *([] if plan is None else [plan])):
-        sets.changed(Change(None, thing))
-    podset = sets.get(("default", "batch")) or PodSet("default", "batch")
-    found = SetPlan(podset, SCHEDULER_NAME)
-    found.told(now=0.0)
+    for each in (*pods, *([] if plan is None else [plan])):
+        sets.changed(Change(None, each))
+    found = PlanEntries(sets.get(("default", "batch")) or PodSet("default", "batch"), SCHEDULER_NAME)
+    found.watched(now=0.0)
     return found
 
 
 def ours(entries: dict[str, str], awaited: str = "", version: str = "7") -> SchedulePlan:
-    """A plan as we write it."""
+    """A plan as the scheduler writes it."""
     plan = plan_by_hand(entries)
     told = annotations(entries, awaited.split(",") if awaited else ())
     return replace(
@@ -32,8 +31,8 @@ def ours(entries: dict[str, str], awaited: str = "", version: str = "7") -> Sche
     )
 
 
-def stored_by(plan: SetPlan, entries: dict[str, str]) -> Any:
-    errand = store(plan, entries)
+def stored_by(plan: PlanEntries, entries: dict[str, str]) -> Any:
+    errand = plan.store(entries)
     effect = next(errand)
     try:
         errand.send(Succeeded())
@@ -42,28 +41,28 @@ def stored_by(plan: SetPlan, entries: dict[str, str]) -> Any:
     return effect
 
 
-def test_a_pod_that_has_a_node_is_where_it_is_whatever_the_plan_says() -> None:
+def test_the_entry_of_a_bound_pod_is_its_node_whatever_the_plan_says() -> None:
     plan = known(member("a").on("n2"), member("b"), plan=ours({"a": "n1", "b": "n1"}))
     assert plan.revised() == {"a": "n2", "b": "n1"}
 
 
-def test_a_bound_pod_of_ours_without_an_entry_gets_one_and_that_of_others_does_not() -> None:
+def test_a_bound_pod_without_an_entry_gets_one_unless_it_has_another_scheduler() -> None:
     plan = known(member("a").on("n2"), member("b").scheduler("other").on("n1"))
     assert plan.revised() == {"a": "n2"}
 
 
-def test_entries_of_a_plan_of_ours_whose_pods_are_not_there_are_dropped() -> None:
+def test_entries_that_the_scheduler_wrote_are_dropped_when_their_pods_are_gone() -> None:
     assert known(member("a"), plan=ours({"a": "n1", "gone": "n1"})).revised() == {"a": "n1"}
 
 
-def test_entries_of_a_plan_by_hand_whose_pods_are_not_there_are_kept() -> None:
+def test_entries_written_by_hand_are_kept_before_their_pods_exist() -> None:
     plan = known(member("a"), plan=plan_by_hand({"a": "n1", "later": "n1"}))
     assert plan.revised() == {"a": "n1", "later": "n1"}
     plan.gone.add("later")
     assert plan.revised() == {"a": "n1"}
 
 
-def test_new_entries_take_the_place_of_those_without_which_they_were_made() -> None:
+def test_new_entries_replace_the_old_ones_and_keep_their_own_order() -> None:
     plan = known(member("a"), member("b"), plan=ours({"a": "n1", "b": "n1"}))
     assert list(plan.revised({"b": "n3", "a": "n2"}, without={"a", "b"}).items()) == [
         ("b", "n3"),
@@ -71,67 +70,52 @@ def test_new_entries_take_the_place_of_those_without_which_they_were_made() -> N
     ]
 
 
-def test_what_the_watch_tells_after_a_write_may_be_older() -> None:
+def test_after_a_write_an_older_version_from_the_watch_is_ignored_for_a_while() -> None:
     plan = known(member("a"), plan=ours({"a": "n1"}))
     plan.wrote({"a": "n2"}, now=10.0)
-    assert not plan.told(now=11.0)
-    assert plan.entries == {"a": "n2"}
+    assert not plan.watched(now=11.0)
+    assert plan.current == {"a": "n2"}
     assert plan.watch_due == 15.0
-    assert plan.told(now=15.0)
-    assert plan.entries == {"a": "n1"}
+    assert plan.watched(now=15.0)
+    assert plan.current == {"a": "n1"}
     assert plan.watch_due is None
 
 
-def test_once_the_watch_has_told_of_the_write_it_is_believed() -> None:
+def test_the_watch_is_believed_once_it_has_reported_the_write() -> None:
     plan = known(member("a"), plan=ours({"a": "n1"}))
     plan.wrote({"a": "n2"}, now=10.0)
     plan.podset.plan = ours({"a": "n2"})
-    assert not plan.told(now=10.1)
+    assert not plan.watched(now=10.1)
     plan.podset.plan = ours({"a": "n3"})
-    assert plan.told(now=10.2)
-    assert plan.entries == {"a": "n3"}
+    assert plan.watched(now=10.2)
+    assert plan.current == {"a": "n3"}
 
 
-def test_a_watch_that_was_quicker_than_the_answer_is_believed_at_once() -> None:
+def test_the_watch_is_believed_at_once_if_it_is_quicker_than_the_answer() -> None:
     plan = known(member("a"), plan=ours({"a": "n1"}))
     plan.writing = {"a": "n2"}
     plan.podset.plan = ours({"a": "n2"})
-    assert not plan.told(now=10.0)
-    assert plan.entries == {"a": "n2"}
+    assert not plan.watched(now=10.0)
+    assert plan.current == {"a": "n2"}
     plan.writing = None
     plan.wrote({"a": "n2"}, now=10.1)
     plan.podset.plan = ours({"a": "n3"})
-    assert plan.told(now=10.2)
+    assert plan.watched(now=10.2)
 
 
-def test_a_refused_node_is_no_entry_any_more() -> None:
-    plan = known(member("a"), plan=ours({"a": "n1"}))
-    assert plan.entry(member("a")) == "n1"
-    plan.refused["uid-default-a"] = {"n1"}
-    assert plan.entry(member("a")) is None
-    assert plan.entry(member("a").uid("second")) == "n1"
-
-
-def test_of_several_entries_of_one_pod_the_first_counts() -> None:
+def test_of_several_entries_for_one_pod_the_first_counts() -> None:
     entries = (PlanEntry("a", "n1"), PlanEntry("b", "n2"), PlanEntry("a", "n3"))
     twice = replace(plan_by_hand({}), spec=SchedulePlanSpec(entries))
-    assert list(known(member("a"), plan=twice).entries.items()) == [("a", "n1"), ("b", "n2")]
+    assert list(known(member("a"), plan=twice).current.items()) == [("a", "n1"), ("b", "n2")]
 
 
-def test_pods_of_other_schedulers_and_with_other_gates_are_not_ours() -> None:
-    plan = known()
-    assert plan.is_ours(member("a").gates(GATE))
-    assert not plan.is_ours(member("a").gates(GATE, "example.com/other"))
-    assert not plan.is_ours(member("a").scheduler("other"))
-
-
-def test_a_plan_that_was_never_ours_awaits_nobody_in_particular() -> None:
+def test_a_plan_that_no_scheduler_wrote_does_not_say_which_pods_it_awaits() -> None:
     assert awaited_pods(plan_by_hand({"a": "n1"})) is None
     assert awaited_pods(ours({"a": "n1"})) == frozenset()
     assert awaited_pods(ours({"a": "n1", "b": "n1"}, "a,b")) == frozenset("ab")
 
 
-def test_a_plan_that_was_changed_by_hand_is_not_as_we_have_written_it() -> None:
+def test_a_plan_changed_by_hand_no_longer_says_which_pods_it_awaits() -> None:
     changed = replace(ours({"a": "n1"}), spec=plan_by_hand({"a": "n1", "later": "n2"}).spec)
     assert awaited_pods(changed) is None
     reordered = replace(ours({"a": "n1", "b": "n2"}), spec=plan_by_hand({"b": "n2", "a": "n1"}).spec)
@@ -161,19 +145,19 @@ def test_the_first_plan_of_a_set_is_created_with_label_and_owners() -> None:
     }
 
 
-def test_a_stored_plan_is_replaced_only_in_the_version_that_is_known() -> None:
+def test_a_stored_plan_is_replaced_only_in_the_known_version() -> None:
     effect = stored_by(known(member("a"), plan=ours({"a": "n1"}, version="41")), {"a": "n2"})
     assert isinstance(effect, PatchObject)
     assert effect.patch["metadata"]["resourceVersion"] == "41"
     assert effect.patch["spec"] == {"plan": [{"pod": "a", "node": "n2"}]}
 
 
-def test_a_plan_without_entries_is_deleted_if_it_is_still_that_one() -> None:
+def test_a_plan_without_entries_is_deleted_by_its_uid() -> None:
     effect = stored_by(known(plan=ours({"a": "n1"})), {})
     assert effect == DeleteObject(SchedulePlan, "default", "batch-db87db886", "plan")
 
 
-def test_more_names_than_fit_into_an_annotation_are_not_told_and_any_entry_may_await_its_pod() -> None:
+def test_with_too_many_names_for_an_annotation_any_entry_may_await_its_pod() -> None:
     entries = {f"{'x' * 200}-{number}": "n1" for number in range(1000)}
     *later, first = entries
     many = annotations(entries, later)

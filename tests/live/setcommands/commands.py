@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.live.pods import create, manifest
+from tests.live.pods import bind, create, manifest
 
 from longshore.api.pod_set import API_VERSION, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME, plan_name
 from longshore.dev import ControlPlane
@@ -73,14 +73,7 @@ class Stage:
 
     def bind(self, pods: Mapping[str, str]) -> None:
         for name, node in pods.items():
-            binding = {
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": {"name": name},
-                "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-            }
-            path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/binding"
-            self.plane.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(binding))
+            bind(self.plane, self.namespace, name, node)
 
     def set_status(self, kind: str, name: str, status: Mapping[str, Any]) -> None:
         patch = json.dumps({"status": status})
