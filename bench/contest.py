@@ -164,9 +164,9 @@ class Contest:
                 released = None if side.release is None else await side.release()
                 await observer.wait_for(len(made), require_running=component.require_running)
                 first_bind, last_bind = released or observer.binds[0], observer.binds[-1]
-                told, last_event = 0, last_bind
+                with_event, last_event = 0, last_bind
                 if side.events:
-                    told, last_event = await self.stage.wait_for_events(last_bind=last_bind)
+                    with_event, last_event = await self.stage.wait_for_events(last_bind=last_bind)
                 component.require_running()
                 cost = usage(*(each.pid for each in started if each.pid is not None))
                 companion = usage(*(each.pid for each in started[1:] if each.pid is not None))
@@ -183,8 +183,10 @@ class Contest:
             faults += await side.inspect()
         if len(observer.binds) != len(made) or observer.deleted:
             faults.append(f"there were {len(observer.binds)} binds and {observer.deleted} deletions")
-        if side.events and told < len(made):
-            faults.append(f"{len(made) - told} pods had no event {EVENTS_WITHIN:g} s after the last bind")
+        if side.events and with_event < len(made):
+            faults.append(
+                f"{len(made) - with_event} pods had no event {EVENTS_WITHIN:g} s after the last bind"
+            )
         await self.stage.clear()
         return Turn(
             pods=len(made),
@@ -192,7 +194,7 @@ class Contest:
             to_first_bind=observer.binds[0] - first_bind,
             last_bind=last_bind,
             last_event=last_event,
-            events=told,
+            events=with_event,
             usage=cost,
             cpu_companion=companion.cpu_seconds,
             disturbance=disturbance,

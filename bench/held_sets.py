@@ -89,7 +89,7 @@ async def _wait_until_held(scheduler: Component, stage: Stage, crowd: Crowd) -> 
 async def _all_held(stage: Stage, crowd: Crowd) -> bool:
     """Whether every pod has its condition, and every trigger its number of held pods and its time to fire."""
     found = await read(stage.client, namespace=NAMESPACE)
-    told = [pod for pod in found.pods if any(c.reason == REASON_WAITING for c in pod.status.conditions)]
+    explained = [pod for pod in found.pods if any(c.reason == REASON_WAITING for c in pod.status.conditions)]
     waiting = [each for each in found.triggers if each.status.held == crowd.pods and each.status.fire_at]
     bound = any(pod.spec.node_name for pod in found.pods)
-    return not bound and len(told) == crowd.sets * crowd.pods and len(waiting) == crowd.sets
+    return not bound and len(explained) == crowd.sets * crowd.pods and len(waiting) == crowd.sets

@@ -90,7 +90,7 @@ class Session:
         (self._programs / "kubectl").symlink_to(build() / "kubectl")
         self._exported = folder / "exported"
         self._exported.touch()
-        self.log = folder / "beside.log"
+        self.log = folder / "background.log"
         self._environment = {
             "PATH": f"{self._programs}:{Path(sys.executable).parent}:/usr/bin:/bin",
             "HOME": str(folder),
@@ -125,7 +125,7 @@ class Session:
         return done.stderr + done.stdout
 
     @contextmanager
-    def beside(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+    def in_background(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
         with self.log.open("wb") as log:
             process = subprocess.Popen(
                 ["bash", "-ec", f". {self._exported}\nexec {command}"],

@@ -10,7 +10,7 @@ import pytest
 from longshore.config.registry import load_plugins
 from longshore.dev.build import build
 from longshore.sim import schedule
-from longshore.testing import node, pod
+from longshore.testing import PodBuilder, node, pod
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "plugins.md").read_text()
@@ -69,6 +69,22 @@ def test_the_vectorized_plugins_behave_as_described(folder: Path) -> None:
     assert sorted(placed.values()) == ["a", "a", "b", "b"]
     assert placed["x"] == "b"
     assert "2 node(s) had less than a core to spare" in placed.pending["v"]
+
+
+def test_the_plugin_that_reads_annotations_and_conditions_behaves_as_described(folder: Path) -> None:
+    plugin = load_plugins(["teams.py"])["SameTeam"]
+
+    def of(team: str, name: str) -> PodBuilder:
+        return pod(name).annotations(**{"example.com/team": team})
+
+    there = [
+        of(team, team).on(name).condition("Ready", "True") for name, team in (("a", "red"), ("b", "blue"))
+    ]
+    placed = schedule(
+        nodes=[node("a"), node("b")], pods=[*there, of("blue", "x"), of("green", "y")], plugins=[plugin.thing]
+    )
+    assert placed["x"] == "b"
+    assert "2 node(s) belonged to another team" in placed.pending["y"]
 
 
 def test_a_plugin_that_raises_is_reported_as_shown(folder: Path) -> None:

@@ -58,7 +58,7 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
     try:
         scheduler = PAGE.follow(session, steps, until=lambda command: command == "longshore run")
         # The port on the page can be in use on this machine.
-        with session.beside(f"{scheduler} --metrics-port 0 --bind-address 127.0.0.1") as process:
+        with session.in_background(f"{scheduler} --metrics-port 0 --bind-address 127.0.0.1") as process:
             assert PAGE.follow(session, steps, after=after) == ""
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
@@ -90,10 +90,10 @@ def test_every_flag_on_the_page_exists() -> None:
 
 
 def test_the_listed_reasons_are_those_of_pods() -> None:
-    told = {value for name, value in vars(texts).items() if name.startswith("REASON_")} | {
+    message = {value for name, value in vars(texts).items() if name.startswith("REASON_")} | {
         REASON_UNSCHEDULABLE
     }
-    assert {reason.strip("`") for reason, _ in PAGE.rows("reason")} == told
+    assert {reason.strip("`") for reason, _ in PAGE.rows("reason")} == message
 
 
 def test_the_trigger_on_the_page_is_read_as_described() -> None:

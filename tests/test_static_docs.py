@@ -25,15 +25,15 @@ def test_step_by_step_on_a_real_cluster(tmp_path: Path) -> None:
     [logged] = PAGE.blocks("text")
     try:
         daemon = PAGE.follow(session, steps, until=lambda command: "--daemon" in command)
-        with session.beside(daemon) as process:
+        with session.in_background(daemon) as process:
             ready = "".join(logged.splitlines(keepends=True)[:2])
             PAGE.eventually(session.log.read_text, ready)
             assert PAGE.follow(session, steps) == ""
             # There can be other lines in between: `kubectl delete` can also delete the new pod of the same
             # name, before or after it is bound.
             shown = "".join(f"{line}...\n" for line in logged.splitlines(keepends=True))
-            told = session.log.read_text()
-            assert PAGE.shows(shown, told), told
+            message = session.log.read_text()
+            assert PAGE.shows(shown, message), message
             process.send_signal(signal.SIGTERM)
             assert process.wait(5) == 0
     finally:

@@ -136,8 +136,7 @@ SETS = "schedulerName: sets, plugins: {multiPoint: {enabled: [{name: PodSetPlann
         (
             f"[{{schedulerName: a}}, {{{SETS}, pluginConfig: [{{name: NodeResourcesFit}}, "
             "{name: PodSetPlanner, args: {nonsense: 3}}]}]",
-            "profiles[1].pluginConfig[1].args: PodSetPlanner cannot be made: arguments of PodSetPlanner: "
-            "Object contains unknown field `nonsense`",
+            "profiles[1].pluginConfig[1].args.nonsense: unknown field",
         ),
         (
             "[{schedulerName: a, pluginConfig: [{name: Picky, args: {size: 1}}]}, {schedulerName: b}]",

@@ -19,7 +19,7 @@ def differences(answers: Answers) -> list[str]:
     if bool(kube.node) != bool(longshore.node):
         return [f"kube-scheduler: {kube}", f"Longshore: {longshore}"]
     if not kube.node:
-        pairs = zip(kube.told, longshore.told, strict=True)
+        pairs = zip(kube.comparable, longshore.comparable, strict=True)
         found = [
             f"kube-scheduler: {theirs}\n     Longshore: {ours}" for theirs, ours in pairs if theirs != ours
         ]

@@ -82,14 +82,14 @@ def _leaving(arena: Arena) -> list[Document]:
 def _eviction(arena: Arena, victim: Document, side: Side, preemptor: str) -> Eviction:
     metadata = victim["metadata"]
     events = arena.until(lambda: arena.api.events(metadata["uid"]), "the eviction has an event")
-    [told] = [event for event in events if event["reason"] == "Preempted"]
+    [text] = [event for event in events if event["reason"] == "Preempted"]
     [condition] = [c for c in victim["status"]["conditions"] if c["type"] == "DisruptionTarget"]
-    note = told["message"].replace(preemptor, "THE-PREEMPTOR")
+    note = text["message"].replace(preemptor, "THE-PREEMPTOR")
     # The message contains the name of the scheduler.
     message = condition["message"].replace(f"{side}-", "")
     return Eviction(
         metadata["name"],
         metadata["deletionGracePeriodSeconds"],
         (condition["status"], condition["reason"], message),
-        (told["type"], told["action"], note, told.get("related", {}).get("name", "")),
+        (text["type"], text["action"], note, text.get("related", {}).get("name", "")),
     )

@@ -30,7 +30,7 @@ def test_a_pod_is_bound_by_another_client_while_it_waits(arena: Arena) -> None:
     for side in SIDES:
         large = pod(f"large-{side}").requests(cpu="3")
         arena.add(large.scheduler(f"{side}-default"))
-        arena.until(lambda: told(arena, large), "it is refused")  # noqa: B023 - called before the next one
+        arena.until(lambda: messages(arena, large), "it is refused")  # noqa: B023 - called before the next one
         bind(arena, large, "n1")
         assert "Insufficient cpu" in agree(arena, pod("small").requests(cpu="1")).kube.message
         arena.remove(large)
@@ -106,7 +106,7 @@ def held(name: str, **labels: str) -> PodBuilder:
     return pod(name).requests(cpu="3").labels(**labels).scheduler("longshore-held")
 
 
-def told(arena: Arena, about: Pod) -> list[str]:
+def messages(arena: Arena, about: Pod) -> list[str]:
     return [event["message"] for event in arena.api.events(arena.api.get(about)["metadata"]["uid"])]
 
 
@@ -123,9 +123,9 @@ def test_a_pod_that_waits_too_long_in_permit_gives_its_room_back(arena: Arena, h
     arena.become(sized("n1"))
     waiting = held("waiting", held="yes")
     arena.add(waiting)
-    arena.until(lambda: told(arena, waiting), "its time is over")
+    arena.until(lambda: messages(arena, waiting), "its time is over")
     reason = "rejected due to timeout after waiting 1s at plugin Held"
-    assert told(arena, waiting)[0] == f"0/1 nodes are available: 1 {reason}."
+    assert messages(arena, waiting)[0] == f"0/1 nodes are available: 1 {reason}."
     arena.remove(waiting)
     assert agree(arena, pod("next").requests(cpu="4")).kube.node == "n1"
 
@@ -135,5 +135,5 @@ def test_a_pod_whose_pre_bind_failed_is_tried_again(arena: Arena, holding: Longs
     unlucky = held("unlucky", unlucky="yes")
     arena.add(unlucky)
     arena.until_bound(unlucky)
-    arena.until(lambda: len(told(arena, unlucky)) == 2, "people have read both")
-    assert told(arena, unlucky)[0] == 'running PreBind plugin "Clumsy": dropped it'
+    arena.until(lambda: len(messages(arena, unlucky)) == 2, "people have read both")
+    assert messages(arena, unlucky)[0] == 'running PreBind plugin "Clumsy": dropped it'

@@ -17,8 +17,8 @@ def test_a_taint_keeps_pods_away_that_do_not_tolerate_it(arena: Arena, effect: s
     arena.become(
         roomy("n1").taint("spot", "yes", effect=effect), roomy("n2").taint("spot", "no", effect=effect)
     )
-    told = agree(arena, pod("p")).kube.message
-    assert told.startswith("0/2 nodes are available: 2 node(s) had untolerated taint(s).")
+    message = agree(arena, pod("p")).kube.message
+    assert message.startswith("0/2 nodes are available: 2 node(s) had untolerated taint(s).")
     assert agree(arena, pod("p").tolerate("spot", "yes")).kube.node == "n1"
     assert agree(arena, pod("p").tolerate("spot", "no", effect=effect)).kube.node == "n2"
 
@@ -41,8 +41,8 @@ def test_nodes_with_fewer_soft_taints_are_better(arena: Arena) -> None:
 
 def test_a_cordoned_node_has_its_own_reason(arena: Arena) -> None:
     arena.become(roomy("n1").unschedulable())
-    told = agree(arena, pod("p")).kube.message
-    assert told.startswith("0/1 nodes are available: 1 node(s) were unschedulable.")
+    message = agree(arena, pod("p")).kube.message
+    assert message.startswith("0/1 nodes are available: 1 node(s) were unschedulable.")
     assert agree(arena, pod("p").tolerate("node.kubernetes.io/unschedulable")).kube.node == "n1"
 
 
@@ -52,9 +52,9 @@ def test_nodes_without_a_feature_that_the_pod_needs_are_refused(arena: Arena) ->
     container = {"name": "main", "image": "none", "restartPolicy": "Never", "restartPolicyRules": [rule]}
     without, other = roomy("n1"), roomy("n2").features("AnotherFeature")
     arena.become(without, other)
-    told = agree(arena, pod("p"), containers=[container]).kube.message
+    message = agree(arena, pod("p"), containers=[container]).kube.message
     reason = "2 node(s) didn't match Pod's required features"
-    assert told.startswith(f"0/2 nodes are available: {reason}.")
+    assert message.startswith(f"0/2 nodes are available: {reason}.")
     features = ("AnotherFeature", "RestartAllContainersOnContainerExits")
     arena.become(without, other, roomy("n3").features(*features))
     assert agree(arena, pod("p"), containers=[container]).kube.node == "n3"
@@ -86,8 +86,8 @@ def test_an_empty_node_selector_term_matches_no_node(arena: Arena) -> None:
     arena.become(*_LABELLED)
     empty: Document = {"nodeSelectorTerms": [{}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": empty}}
-    told = agree(arena, pod("p"), affinity=affinity).kube.message
-    assert told.startswith("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.")
+    message = agree(arena, pod("p"), affinity=affinity).kube.message
+    assert message.startswith("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.")
 
 
 def by_name(*terms: tuple[str, ...]) -> Document:
@@ -98,8 +98,8 @@ def by_name(*terms: tuple[str, ...]) -> Document:
 
 def test_nodes_that_the_affinity_does_not_name_are_not_filtered(arena: Arena) -> None:
     arena.become(roomy("n1").taint("t"), roomy("n2").unschedulable(), roomy("n3").taint("t"), roomy("n4"))
-    told = agree(arena, pod("p"), affinity=by_name(("n1",), ("n2",))).kube.message
-    assert told.startswith(
+    message = agree(arena, pod("p"), affinity=by_name(("n1",), ("n2",))).kube.message
+    assert message.startswith(
         "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, "
         "2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     )
@@ -112,8 +112,8 @@ def test_node_names_that_match_no_node_leave_the_pod_pending(arena: Arena) -> No
     twice = by_name(("n1",))
     [term] = twice["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     term["matchFields"].append({"key": "metadata.name", "operator": "In", "values": ["n2"]})
-    told = agree(arena, pod("p"), affinity=twice).kube.message
-    assert not told.startswith("0/2 nodes are available: 2")
+    message = agree(arena, pod("p"), affinity=twice).kube.message
+    assert not message.startswith("0/2 nodes are available: 2")
 
 
 def test_preferred_node_affinity_is_weighted(arena: Arena) -> None:

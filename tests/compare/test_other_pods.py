@@ -36,9 +36,9 @@ def test_the_maximum_skew_of_zones_is_kept(arena: Arena) -> None:
     arena.add(app("b").on("e1"), app("c").on("w1"), app("d").on("w1"))
     agree(arena, app("p"), **constraint())
     arena.add(pod("full").requests(cpu="8").on("w1"), app("e").on("e1"))
-    told = agree(arena, app("p").requests(cpu="1"), **constraint()).kube.message
-    assert f"1 {_SPREAD}," in told
-    assert f"1 {_SPREAD} (missing required label)" in told
+    message = agree(arena, app("p").requests(cpu="1"), **constraint()).kube.message
+    assert f"1 {_SPREAD}," in message
+    assert f"1 {_SPREAD} (missing required label)" in message
 
 
 def test_too_few_domains_leave_all_pods_pending(arena: Arena) -> None:
@@ -107,12 +107,12 @@ def test_anti_affinity_is_checked_in_both_directions(arena: Arena) -> None:
     arena.add(app("hermit").anti_affinity_to(ZONE, app="db").on("e1"))
     assert agree(arena, pod("p").labels(app="db")).kube.node == "w1"
     assert agree(arena, pod("p").anti_affinity_to(ZONE, app="web")).kube.node == "w1"
-    told = agree(arena, pod("p").labels(app="db").node_selector(**{ZONE: "east"})).kube.message
-    assert "2 node(s) didn't satisfy existing pods anti-affinity rules" in told
-    told = agree(
+    message = agree(arena, pod("p").labels(app="db").node_selector(**{ZONE: "east"})).kube.message
+    assert "2 node(s) didn't satisfy existing pods anti-affinity rules" in message
+    message = agree(
         arena, pod("p").anti_affinity_to(ZONE, app="web").node_selector(**{ZONE: "east"})
     ).kube.message
-    assert "2 node(s) didn't match pod anti-affinity rules" in told
+    assert "2 node(s) didn't match pod anti-affinity rules" in message
 
 
 def test_affinity_terms_select_pods_of_other_namespaces(arena: Arena) -> None:

@@ -188,8 +188,8 @@ def test_the_preemptor_runs_when_its_victims_have_ended(managed: Arena) -> None:
         managed.until(lambda: managed.api.get(urgent)["status"]["phase"] == "Running", "the preemptor runs")
         found = managed.api.get(urgent)
         assert "nominatedNodeName" not in found["status"]
-        told = [event["reason"] for event in managed.api.events(found["metadata"]["uid"])]
+        message = [event["reason"] for event in managed.api.events(found["metadata"]["uid"])]
         left = [name for name in ("kept", "goes") if managed.api.find(pod(name))]
-        return found["spec"]["nodeName"], sorted(set(told)), left
+        return found["spec"]["nodeName"], sorted(set(message)), left
 
     assert ask("longshore") == ask("kube") == ("n2", ["FailedScheduling", "Scheduled"], ["kept"])

@@ -19,14 +19,14 @@ _BACKOFF = 2.1
 
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
-Told = dict[tuple[str, ...], int]
+Reported = dict[tuple[str, ...], int]
 
 
 def sized(name: str, cpu: str = "4") -> NodeBuilder:
     return node(name).allocatable(cpu=cpu, memory="8Gi")
 
 
-def tried(arena: Arena, act: Callable[[], None]) -> tuple[Told, Told]:
+def tried(arena: Arena, act: Callable[[], None]) -> tuple[Reported, Reported]:
     """Return how often each scheduler tried pods, and which events moved them to the queue."""
     schedulers: tuple[KubeScheduler | Longshore, ...] = (arena.kube, arena.longshore)
     before = [scheduler.metrics() for scheduler in schedulers]
@@ -35,13 +35,13 @@ def tried(arena: Arena, act: Callable[[], None]) -> tuple[Told, Told]:
     deadline = time.monotonic() + _COUNTED_WITHIN
     while True:
         theirs, ours = (
-            told(each.side, each.metrics() - was) for each, was in zip(schedulers, before, strict=True)
+            reported(each.side, each.metrics() - was) for each, was in zip(schedulers, before, strict=True)
         )
         if theirs == ours or time.monotonic() > deadline:
             return theirs, ours
 
 
-def told(side: str, counts: Counts) -> Told:
+def reported(side: str, counts: Counts) -> Reported:
     """Backoff is not distinguished, because a scheduler with an empty queue does not wait for its end."""
     found: Counter[tuple[str, ...]] = Counter()
     for (name, labels), number in counts.items():

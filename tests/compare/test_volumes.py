@@ -112,17 +112,17 @@ def selected_node(claim: Document) -> str:
 def test_a_claim_that_waits_and_has_no_volume_leaves_the_pod_pending(managed: Arena) -> None:
     small = pv("small", storage_class="local").reachable_from(_HOSTNAME, "n1")
     managed.become(*nodes(), _LOCAL, small, pvc("data", storage_class="local", storage="5Gi"))
-    told = agree(managed, pod("p").claim("data")).kube.message
+    message = agree(managed, pod("p").claim("data")).kube.message
     reason = "3 node(s) didn't find available persistent volumes to bind"
-    assert told.startswith(f"0/3 nodes are available: {reason}.")
+    assert message.startswith(f"0/3 nodes are available: {reason}.")
 
 
 def test_a_volume_is_provisioned_only_in_allowed_topologies(managed: Arena) -> None:
     in_west = _MADE.allowed(ZONE, "west")
     managed.become(*nodes(), in_west, pvc("data", storage_class="made"))
     asked = pod("p").claim("data").node_selector(**{ZONE: "east"})
-    told = agree(managed, asked).kube.message
-    assert "1 node(s) didn't find available persistent volumes to bind" in told
+    message = agree(managed, asked).kube.message
+    assert "1 node(s) didn't find available persistent volumes to bind" in message
 
 
 _POOLED = storage_class("pooled", provisioner="disks.example.com").waiting()
@@ -145,11 +145,11 @@ def test_a_volume_is_provisioned_where_storage_capacity_is_free(managed: Arena) 
 
 def test_without_free_storage_capacity_the_pod_stays_pending(managed: Arena) -> None:
     managed.become(*nodes(), *_POOLS, pvc("data", storage_class="pooled", storage="20Gi"))
-    told = agree(managed, pod("p").claim("data")).kube.message
+    message = agree(managed, pod("p").claim("data")).kube.message
     reason = "3 node(s) did not have enough free storage"
-    assert told.startswith(f"0/3 nodes are available: {reason}.")
-    told = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "north"})).kube.message
-    assert "1 node(s) did not have enough free storage" in told
+    assert message.startswith(f"0/3 nodes are available: {reason}.")
+    message = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "north"})).kube.message
+    assert "1 node(s) did not have enough free storage" in message
 
 
 def _disk(*, read_only: bool) -> dict[str, Volume]:
@@ -170,8 +170,8 @@ def test_a_disk_that_another_pod_on_the_node_uses_is_refused(managed: Arena, kin
     written, read = _WRITTEN[kind], _READ[kind]
     writer, reader = pod("writer").volume(written).on("n0"), pod("reader").volume(read).on("n1")
     managed.become(*nodes(2), writer, reader)
-    told = agree(managed, pod("p").volume(written)).kube.message
-    assert told.startswith("0/2 nodes are available: 2 node(s) had no available disk.")
+    message = agree(managed, pod("p").volume(written)).kube.message
+    assert message.startswith("0/2 nodes are available: 2 node(s) had no available disk.")
     # Two pods can read it, except for a disk of AWS.
     assert agree(managed, pod("p").volume(read)).kube.node == ("" if kind == "AWS" else "n1")
 
@@ -180,15 +180,15 @@ def test_an_unbound_claim_with_immediate_binding_leaves_the_pod_pending(managed:
     managed.become(*nodes(), storage_class("slow", provisioner="example.com/disks"))
     managed.add(pvc("data", storage_class="slow"))
     managed.settle()
-    told = agree(managed, pod("p").claim("data")).kube.message
+    message = agree(managed, pod("p").claim("data")).kube.message
     reason = "pod has unbound immediate PersistentVolumeClaims"
-    assert told.startswith(f"0/3 nodes are available: {reason}.")
+    assert message.startswith(f"0/3 nodes are available: {reason}.")
 
 
 def test_a_missing_claim_leaves_the_pod_pending(managed: Arena) -> None:
     managed.become(*nodes())
-    told = agree(managed, pod("p").claim("missing")).kube.message
-    assert told.startswith('0/3 nodes are available: persistentvolumeclaim "missing" not found.')
+    message = agree(managed, pod("p").claim("missing")).kube.message
+    assert message.startswith('0/3 nodes are available: persistentvolumeclaim "missing" not found.')
 
 
 def test_a_claim_that_is_being_deleted_leaves_the_pod_pending(managed: Arena) -> None:
@@ -197,8 +197,8 @@ def test_a_claim_that_is_being_deleted_leaves_the_pod_pending(managed: Arena) ->
     managed.until(lambda: bound(managed, claim), "the claim is bound")
     managed.api.delete(claim, grace=True)
     managed.settle()
-    told = agree(managed, pod("p").claim("data")).kube.message
-    assert told.startswith('0/3 nodes are available: persistentvolumeclaim "data" is being deleted.')
+    message = agree(managed, pod("p").claim("data")).kube.message
+    assert message.startswith('0/3 nodes are available: persistentvolumeclaim "data" is being deleted.')
 
 
 def test_a_claim_of_a_missing_storage_class_gets_the_same_answer(managed: Arena) -> None:
@@ -212,8 +212,8 @@ def test_a_volume_keeps_the_pod_in_its_zone(managed: Arena) -> None:
     managed.until(lambda: bound(managed, claim), "the claim is bound")
     managed.settle()
     assert agree(managed, pod("p").claim("data")).kube.node == "n1"
-    told = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "east"})).kube.message
-    assert "1 node(s) had no available volume zone" in told
+    message = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "east"})).kube.message
+    assert "1 node(s) had no available volume zone" in message
 
 
 def test_a_volume_keeps_the_pod_on_the_nodes_that_reach_it(managed: Arena) -> None:
@@ -222,8 +222,8 @@ def test_a_volume_keeps_the_pod_on_the_nodes_that_reach_it(managed: Arena) -> No
     managed.until(lambda: bound(managed, claim), "the claim is bound")
     managed.settle()
     assert agree(managed, pod("p").claim("data")).kube.node == "n2"
-    told = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "east"})).kube.message
-    assert "1 node(s) didn't match PersistentVolume's node affinity" in told
+    message = agree(managed, pod("p").claim("data").node_selector(**{ZONE: "east"})).kube.message
+    assert "1 node(s) didn't match PersistentVolume's node affinity" in message
 
 
 def test_a_read_write_once_pod_claim_is_used_by_one_pod_only(managed: Arena) -> None:
@@ -233,12 +233,12 @@ def test_a_read_write_once_pod_claim_is_used_by_one_pod_only(managed: Arena) -> 
     managed.become(*nodes(2), disk, claim, pod("user").claim("data").on("n0"))
     managed.until(lambda: bound(managed, claim), "the claim is bound")
     managed.settle()
-    told = agree(managed, pod("p").claim("data")).kube.message
+    message = agree(managed, pod("p").claim("data")).kube.message
     reason = (
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
         "already in-use by another pod"
     )
-    assert reason in told
+    assert reason in message
 
 
 def test_a_node_attaches_no_more_volumes_than_its_limit(managed: Arena) -> None:
@@ -253,5 +253,5 @@ def test_a_node_attaches_no_more_volumes_than_its_limit(managed: Arena) -> None:
     assert agree(managed, pod("p").claim("data-1").claim("data-2")).kube.node == "n1"
     # The volume is attached to the node already.
     assert agree(managed, pod("p").claim("data-0").node_selector(**{_HOSTNAME: "n0"})).kube.node == "n0"
-    told = agree(managed, pod("p").claim("data-1").node_selector(**{_HOSTNAME: "n0"})).kube.message
-    assert "1 node(s) exceed max volume count" in told
+    message = agree(managed, pod("p").claim("data-1").node_selector(**{_HOSTNAME: "n0"})).kube.message
+    assert "1 node(s) exceed max volume count" in message

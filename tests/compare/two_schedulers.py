@@ -52,7 +52,7 @@ class Answer:
     document: Document = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def told(self) -> tuple[str | tuple[str, ...] | Document, ...]:
+    def comparable(self) -> tuple[str | tuple[str, ...] | Document, ...]:
         """Everything that must be equal if the pod has no node."""
         return (self.condition, self.nominated, self.event)
 

@@ -267,12 +267,12 @@ def test_an_invalid_duration_is_refused(written: str) -> None:
 
 
 def test_the_lease_of_kube_scheduler_gives_a_warning() -> None:
-    beside = "profiles: [{schedulerName: mine}]\n"
-    assert loaded(beside).warnings == (
+    other_profile = "profiles: [{schedulerName: mine}]\n"
+    assert loaded(other_profile).warnings == (
         "leaderElection.resourceName: the lease is kube-scheduler's own; name another one to run beside it",
     )
-    assert loaded(f"{beside}leaderElection: {{resourceName: mine}}").warnings == ()
-    assert loaded(f"{beside}leaderElection: {{leaderElect: false}}").warnings == ()
+    assert loaded(f"{other_profile}leaderElection: {{resourceName: mine}}").warnings == ()
+    assert loaded(f"{other_profile}leaderElection: {{leaderElect: false}}").warnings == ()
 
 
 def test_settings_under_the_key_longshore_are_read() -> None:

@@ -124,7 +124,7 @@ async def test_the_columns_show_objects_that_pallet_wrote(installed: ControlPlan
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (manifest(SCHEDULE_TRIGGERS), "spec: Required value"),
         (manifest(SCHEDULE_TRIGGERS, spec={}), "spec.state: Required value"),
@@ -156,12 +156,12 @@ async def test_the_columns_show_objects_that_pallet_wrote(installed: ControlPlan
     ],
 )
 async def test_an_invalid_object_is_refused_with_the_field_and_the_reason(
-    installed: ControlPlane, namespace: str, body: dict[str, Any], told: str
+    installed: ControlPlane, namespace: str, body: dict[str, Any], message: str
 ) -> None:
     resource = SCHEDULE_TRIGGERS if body["kind"] == "ScheduleTrigger" else SCHEDULE_PLANS
     error = await refusal(installed, namespace, resource, body)
     assert error.status == 422
-    assert told in error.message
+    assert message in error.message
 
 
 @pytest.mark.parametrize(
@@ -294,6 +294,6 @@ def test_every_field_has_a_description_in_sentences(plural: str) -> None:
 
 
 def test_kubectl_explains_a_field_by_the_short_name_of_its_kind(installed: ControlPlane) -> None:
-    told = " ".join(installed.kubectl("explain", "st.spec.budget").split())
-    assert "How long to search for a better plan" in told
-    assert "KIND: ScheduleTrigger" in told
+    message = " ".join(installed.kubectl("explain", "st.spec.budget").split())
+    assert "How long to search for a better plan" in message
+    assert "KIND: ScheduleTrigger" in message

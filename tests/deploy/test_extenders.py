@@ -188,8 +188,8 @@ def cluster() -> Iterator[ControlPlane]:
 def test_the_api_server_accepts_every_manifest(cluster: ControlPlane, file: Path) -> None:
     """The validation is strict, so that an unknown field is refused."""
     documents = list(yaml.safe_load_all(file.read_text()))
-    told = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
-    assert told.count("(server dry run)") == len(documents)
+    message = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
+    assert message.count("(server dry run)") == len(documents)
 
 
 @real
@@ -249,8 +249,8 @@ def test_the_pod_schedules_by_load_with_the_rights_of_its_account(
             within=60,
         )
         assert pods(cluster, namespace)["test-pod"]["spec"]["nodeName"] == "node-1"
-        told = [e["note"] for e in events(cluster, namespace, "test-pod") if e["reason"] == "Scheduled"]
-        assert told == [f"Successfully assigned {namespace}/test-pod to node-1"]
+        message = [e["note"] for e in events(cluster, namespace, "test-pod") if e["reason"] == "Scheduled"]
+        assert message == [f"Successfully assigned {namespace}/test-pod to node-1"]
     for container in pod.logs:
         assert "forbidden" not in pod.log(container).lower(), container
 

@@ -51,8 +51,8 @@ def test_the_api_server_accepts_every_manifest(control_plane: ControlPlane, file
     # A dry run does not create the namespace of the other objects.
     for namespace in (each for each in documents if each["kind"] == "Namespace"):
         control_plane.apply(yaml.safe_dump(namespace))
-    told = control_plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
-    assert told.count("(server dry run)") == len(documents)
+    message = control_plane.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
+    assert message.count("(server dry run)") == len(documents)
 
 
 def test_the_configuration_in_the_config_map_is_valid(tmp_path: Path) -> None:
@@ -341,9 +341,9 @@ def test_make_deploys_three_parts_and_only_the_controller_can_fire_triggers(
         "podset-planner",
     }
     containers = "{range .items[*]}{.spec.template.spec.containers[0]['image', 'args']}{'\\n'}{end}"
-    told = plane.kubectl(*every, f"jsonpath={containers}")
-    assert told.count("registry.example.org/team/longshore:") == 3
-    assert "--controllers=none" in told
+    message = plane.kubectl(*every, f"jsonpath={containers}")
+    assert message.count("registry.example.org/team/longshore:") == 3
+    assert "--controllers=none" in message
     # The names and ports are those of Pallet, and the services lead to Longshore now.
     shown = "{range .items[*]}{.metadata.name}:{.spec.ports[*].port} {.spec.selector}{'\\n'}{end}"
     services = plane.kubectl("get", "service", "-n", "planner-system", "-o", f"jsonpath={shown}")

@@ -105,13 +105,13 @@ def port(plane: ControlPlane, tmp_path: Path) -> Iterator[int]:
     with log.open("w") as stderr:
         process = Popen([*run, "--metrics-port=0", "--bind-address=127.0.0.1"], stderr=stderr)
     try:
-        told = '"serving metrics"'
+        message = '"serving metrics"'
         eventually(
             lambda: (log.read_text(), process.poll()),
-            lambda found: told in found[0] or found[1] is not None,
+            lambda found: message in found[0] or found[1] is not None,
             within=30,
         )
-        [line] = [line for line in log.read_text().splitlines() if told in line]
+        [line] = [line for line in log.read_text().splitlines() if message in line]
         yield json.loads(line)["port"]
         assert process.poll() is None, log.read_text()
     finally:

@@ -65,11 +65,11 @@ def test_trying_longshore_next_to_kube_scheduler_and_undoing_it(
     plane = own_cluster(nodes=2, scheduler=True)
     trying, undoing, _ = commands()
     scheduler = start_scheduler(plane)
-    told = shell(plane, trying, tmp_path)
-    assert "Successfully assigned default/tried to node-" in told
+    message = shell(plane, trying, tmp_path)
+    assert "Successfully assigned default/tried to node-" in message
     scheduler.stop()
-    told = shell(plane, undoing, tmp_path)
-    assert 'deployment.apps "longshore" deleted' in told
+    message = shell(plane, undoing, tmp_path)
+    assert 'deployment.apps "longshore" deleted' in message
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The engine and a slow, plain scheduler side by side, told the same: their decisions have to agree."""
+"""The engine and a slow, plain scheduler that get the same events: their decisions must agree."""
 
 from tests.engine.reference import Reference
 
@@ -8,7 +8,7 @@ from longshore.testing import PodBuilder, pod
 
 
 class Contest:
-    """The engine and the reference side by side, told the same."""
+    """The engine and the reference scheduler, which get the same events."""
 
     def __init__(self, reference: Reference | None = None) -> None:
         self.engine = Engine()
@@ -21,7 +21,7 @@ class Contest:
         self.engine.receive(Change(old, new), now=self.now)
 
     def decide(self) -> None:
-        """Let the engine try what it wants to try, and see what the reference makes of each attempt."""
+        """Let the engine try its pods, and compare each attempt with the reference."""
         self.now += 20.0
         for request in self.engine.advance(now=self.now):
             match request.effect:
@@ -39,7 +39,7 @@ class Contest:
                     continue
             self.decisions += 1
 
-    # What happens.
+    # Events.
 
     def put_node(self, new: Node) -> None:
         name = new.metadata.name
@@ -56,7 +56,7 @@ class Contest:
         self.tell(None, new)
 
     def confirm(self, number: int) -> None:
-        """The watch tells where a pod is."""
+        """The watch shows the node of a pod."""
         if self.reference.pods:
             placed, name = self.some_pod(number)
             self.tell(placed, placed.on(name))
@@ -86,6 +86,6 @@ class Contest:
 
 
 def named(shape: PodBuilder, number: int, copy: int = 0) -> PodBuilder:
-    """Another pod of the shape."""
+    """Return another pod of the same shape."""
     other = pod(f"p{number}-{copy}")
     return shape._with_metadata(name=other.metadata.name, uid=other.metadata.uid)

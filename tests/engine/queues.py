@@ -1,4 +1,4 @@
-"""A queue with plugins of the test's own making."""
+"""A queue with plugins that the test defines."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from longshore.api import Pod
-from longshore.engine.queue.scheduling_queue import Entry, Queue
+from longshore.engine.queue.scheduling_queue import QueueEntry, SchedulingQueue
 from longshore.framework import Action, ClusterEvent, Resource, Status, WakeOn
 from longshore.testing import node, pod
 
@@ -21,10 +21,10 @@ ANYTHING = ClusterEvent(Resource.WILDCARD, Action.ALL)
 
 
 class FakeProfiles:
-    """The order is by priority, then age; what plugins wake on and whom they keep out is up to the test."""
+    """Orders by priority, then age. The test sets what plugins wake on and which pods they keep out."""
 
     def __init__(self) -> None:
-        # By plugin, or by profile and plugin; those that are not named here wake on anything.
+        # By plugin, or by profile and plugin. Other plugins wake on anything.
         self.wakes_on: dict[str, Sequence[WakeOn]] = {
             "Fit": (
                 WakeOn(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
@@ -36,7 +36,7 @@ class FakeProfiles:
         self.gates: dict[str, Callable[[Pod], bool]] = {
             "SchedulingGates": lambda pod: not pod.spec.scheduling_gates
         }
-        # Whom PreEnqueue was asked about, and which plugin was to be asked first.
+        # The pods that PreEnqueue was asked about, and the plugin that had to be asked first.
         self.asked: list[tuple[str, str]] = []
         self.wakes_asked = 0
 
@@ -56,14 +56,14 @@ class FakeProfiles:
 
 
 class Scene:
-    """A queue, its plugins, and what metrics heard of it."""
+    """A queue, its plugins, and the calls of its observer."""
 
     def __init__(
         self, *pods: Pod, max_unschedulable_seconds: float = 300.0, max_backoff: float = 10.0
     ) -> None:
         self.plugins = FakeProfiles()
         self.heard: list[str] = []
-        self.queue = Queue(
+        self.queue = SchedulingQueue(
             self.plugins,
             max_backoff=max_backoff,
             max_unschedulable_seconds=max_unschedulable_seconds,
@@ -72,13 +72,13 @@ class Scene:
         for number, waiting in enumerate(pods):
             self.queue.put(waiting, now=float(number))
 
-    def popped(self) -> Entry:
+    def popped(self) -> QueueEntry:
         entry = self.queue.pop()
         assert entry is not None
         return entry
 
     def names(self) -> list[str]:
-        """All that can be tried now, in order."""
+        """Pop all pods that can be tried now; returns their names in order."""
         found = []
         while (entry := self.queue.pop()) is not None:
             found.append(entry.pod.metadata.name)
@@ -86,8 +86,8 @@ class Scene:
 
     def rejected(
         self, *, now: float, by: frozenset[str] = FIT, pending: frozenset[str] = frozenset()
-    ) -> Entry:
-        """The next pod is tried, and the plugins reject it."""
+    ) -> QueueEntry:
+        """Try the next pod, and let the plugins reject it."""
         entry = self.popped()
         self.queue.fail(entry, now=now, rejectors=by, pending=pending)
         return entry
@@ -98,5 +98,5 @@ class Scene:
 
 
 def own(waiting: Pod, _old: Any, new: Any) -> bool:
-    """The hint of a plugin that cares for changes of the pod itself."""
+    """A hint that wakes a pod when the pod itself changed."""
     return isinstance(new, Pod) and new.metadata.uid == waiting.metadata.uid

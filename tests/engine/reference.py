@@ -1,4 +1,4 @@
-"""A slow, plain scheduler: one pod at a time, one node after the other, over objects, nothing remembered.
+"""A slow, plain scheduler: it looks at one pod and one node at a time, and remembers nothing.
 
 It follows kube-scheduler's rules for the plugins that look at nodes and pods, and shares no code with ours
 but the reading of quantities.
@@ -45,7 +45,7 @@ def most(one: Amounts, other: Amounts) -> Amounts:
 
 
 def asks_for(pod: Pod, *, missing: Amounts | None = None, whole: bool = True) -> Amounts:
-    """`missing`: what counts for a container that names no amount. `whole`: requests of the pod as such."""
+    """`missing` counts for a container without a request. `whole`: include the requests of the pod itself."""
     absent = missing or {}
     running: Amounts = {}
     for container in pod.spec.containers:
@@ -65,7 +65,7 @@ def asks_for(pod: Pod, *, missing: Amounts | None = None, whole: bool = True) ->
 
 
 def uses(pod: Pod, *, placed: bool) -> Amounts:
-    """cpu and memory as scoring sees them; the requests of an incoming pod as such are not looked at."""
+    """Return cpu and memory as scoring counts them, without the requests of an incoming pod itself."""
     missing = dict(ASSUMED)
     if placed and pod.spec.resources is not None and pod.spec.resources.requests:
         asked = asks_for(pod)
@@ -146,7 +146,7 @@ def preferred(pod: Pod) -> Iterable[tuple[PodAffinityTerm, int]]:
 
 @dataclass
 class Reference:
-    """What exists, and what is to be done with a pod."""
+    """The cluster, and the decision for a pod."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     # By key: the pod, and the node it is on.
@@ -156,11 +156,11 @@ class Reference:
         return [pod for pod, name in self.pods.values() if name == node.metadata.name]
 
     def placed(self) -> Iterable[tuple[Pod, Node]]:
-        """Those whose node is known."""
+        """Return the pods whose node is known."""
         return [(pod, self.nodes[name]) for pod, name in self.pods.values() if name in self.nodes]
 
     def best(self, pod: Pod) -> set[str]:
-        """The best nodes; none if no node will do."""
+        """Return the best nodes; empty if no node fits."""
         feasible = [node for node in self.nodes.values() if not self.reasons(pod, node)]
         if len(feasible) < 2:
             return {node.metadata.name for node in feasible}
@@ -174,7 +174,7 @@ class Reference:
         histogram = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items()))
         return f"0/{len(self.nodes)} nodes are available: {histogram}."
 
-    # Filters: the reasons of the first that refuses the node.
+    # Filters: the reasons of the first one that refuses the node.
 
     def reasons(self, pod: Pod, node: Node) -> list[str]:
         filters: list[Callable[[Pod, Node], list[str]]] = [
@@ -279,7 +279,7 @@ class Reference:
         return counts
 
     def selected(self, pod: Pod, constraint: TopologySpreadConstraint, node: Node) -> int:
-        # A selector that asks for nothing counts nobody here, although it selects all.
+        # An empty selector counts no pod here, although it selects all.
         if constraint.label_selector is None or not constraint.label_selector.match_labels:
             return 0
         return sum(
@@ -394,6 +394,6 @@ class Reference:
 
 
 def together(term: PodAffinityTerm, one: Node, other: Node) -> bool:
-    """In the same domain of the term's topology."""
+    """Whether the nodes are in the same domain of the term's topology."""
     domain = one.metadata.labels.get(term.topology_key)
     return domain is not None and domain == other.metadata.labels.get(term.topology_key)

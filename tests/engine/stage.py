@@ -1,4 +1,4 @@
-"""An engine with plugins of the test's own making, on a simulated cluster in virtual time."""
+"""An engine with plugins that the test defines, on a simulated cluster in virtual time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,10 +36,11 @@ def profile(
     weights: Mapping[str, int] | None = None,
     percentage: int = 0,
 ) -> ProfileConfiguration:
-    """These plugins at all points they have, in this order; with the default ones before them, or bare.
+    """Return a profile with these plugins at all their points, in this order.
 
-    Binders come before the default one, and an order takes its place. `weights` are those of scores, by name;
-    1 if not told.
+    With `defaults`, the default plugins come first; otherwise only those without which no pod is bound. Bind
+    plugins come before the default one, and a QueueSort plugin replaces it. Scores have the weight 1 unless
+    `weights` names another.
     """
     usual = default_configuration(name).profiles[0]
     points: dict[str, tuple[EnabledPlugin, ...]] = {}
@@ -70,7 +71,7 @@ def configuration(
 
 
 def registry(plugins: Sequence[Any]) -> dict[str, Factory]:
-    """Each plugin gets the handle when the profile is made, as `handle`."""
+    """Return factories that set the handle on each plugin as `handle`."""
 
     def factory(plugin: Any) -> Factory:
         def make(_args: Any, handle: Handle) -> Any:
@@ -87,7 +88,7 @@ def engine_of(*plugins: Any, **options: Any) -> Engine:
 
 
 class Stage(Simulation):
-    """A simulation whose binds take no time, unless it is told otherwise."""
+    """A simulation in which binds take no time by default."""
 
     def __init__(
         self,
@@ -116,17 +117,17 @@ class Stage(Simulation):
         return found
 
     def message(self, name: str) -> str:
-        """What the pod's condition says about why it has no node."""
+        """Return the message of the pod's condition, which says why it has no node."""
         condition = self.condition(name)
         assert condition.status == "False"
         return condition.message
 
     def told(self, name: str) -> list[tuple[str, str]]:
-        """Reason and note of the events about the pod."""
+        """Return reason and note of the events about the pod."""
         return [(event.reason, event.note) for event in self.cluster.events if event.name == name]
 
     def place(self, name: str) -> str:
-        """Where the pod waits in the queue."""
+        """Return the place of the pod in the queue."""
         entry = self.engine.queue.find(self.pod(name))
         return "nowhere" if entry is None else entry.place.value
 

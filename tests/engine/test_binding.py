@@ -1,4 +1,4 @@
-"""Making it so: what comes before the bind, the bind itself, and what comes after it."""
+"""PreBind, Bind and PostBind."""
 
 import asyncio
 from collections.abc import Awaitable, Generator
@@ -41,7 +41,7 @@ class Plain(Base):
 
 
 class Patches(Base):
-    """Says in the volume which pod it is for, and waits until that is seen."""
+    """Writes the pod's name into a volume."""
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Steps:
         labels = {"metadata": {"labels": {"for": pod.pod.metadata.name}}}
@@ -73,7 +73,7 @@ def stage_with(*plugins: Any, cpu: str = "1") -> Stage:
 # PreBind.
 
 
-def test_a_plain_pre_bind_is_called_with_the_node_and_what_was_remembered() -> None:
+def test_a_plain_pre_bind_is_called_with_the_node_and_the_state_of_reserve() -> None:
     plugin = Plain()
     stage = stage_with(plugin)
     stage.create(A)
@@ -92,7 +92,7 @@ def test_a_generator_yields_effects_and_is_resumed_with_their_outcome() -> None:
     assert stage.node_of("a") == "n1"
 
 
-def test_an_effect_that_comes_to_nothing_is_told_to_the_generator() -> None:
+def test_a_generator_is_resumed_with_the_failure_of_its_effect() -> None:
     stage = stage_with(Patches())
     stage.create(A)
     stage.run(until=0.5)
@@ -155,14 +155,14 @@ def test_an_async_pre_bind_that_raises_fails_its_pod_under_its_name() -> None:
     assert "the storage is down" in stage.message("a")
 
 
-def test_a_pod_that_has_to_be_prepared_is_told_where_it_is_expected() -> None:
+def test_a_pod_that_has_work_at_pre_bind_is_nominated() -> None:
     stage = stage_with(Sleeps())
     stage.create(A)
     stage.run(until=1.0)
     assert stage.pod("a").status.nominated_node_name == "n1"
 
 
-def test_a_pod_for_which_there_is_nothing_to_do_is_not_told_so() -> None:
+def test_a_pod_that_has_no_work_at_pre_bind_is_not_nominated() -> None:
     class Nothing(Plain):
         def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: str) -> Status:
             return SKIP
@@ -176,7 +176,7 @@ def test_a_pod_for_which_there_is_nothing_to_do_is_not_told_so() -> None:
 
 
 @pytest.mark.parametrize("plugin", [Plain, Sleeps], ids=["plain", "async"])
-def test_a_failed_pre_bind_is_undone_told_as_an_error_and_repeated(plugin: type[Base]) -> None:
+def test_a_failed_pre_bind_is_undone_reported_and_repeated(plugin: type[Base]) -> None:
     faulty = plugin(answer=Status.error("no disk"))
     stage = stage_with(faulty)
     stage.create(A)
@@ -190,7 +190,7 @@ def test_a_failed_pre_bind_is_undone_told_as_an_error_and_repeated(plugin: type[
     assert stage.node_of("a") == "n1"
 
 
-def test_a_pre_bind_that_rejects_the_pod_fails_its_attempt_and_does_not_set_it_aside() -> None:
+def test_a_rejection_at_pre_bind_is_an_error_and_does_not_make_the_pod_unschedulable() -> None:
     stage = stage_with(Plain(answer=Status.unschedulable("no disk")))
     stage.create(A)
     stage.run(until=0.5)
@@ -277,7 +277,7 @@ def test_the_default_binder_after_one_that_skips_meets_a_conflict() -> None:
 # PostBind.
 
 
-def test_post_bind_hears_of_bound_pods_only() -> None:
+def test_post_bind_is_called_for_bound_pods_only() -> None:
     heard: list[str] = []
 
     class Hears:
@@ -292,7 +292,7 @@ def test_post_bind_hears_of_bound_pods_only() -> None:
     assert heard == ["a on n1"]
 
 
-# The API server knows better.
+# Other writers.
 
 
 def binds_of(engine: Engine, waiting: Pod) -> list[Request]:
@@ -301,7 +301,7 @@ def binds_of(engine: Engine, waiting: Pod) -> list[Request]:
     return [request for request in engine.advance(now=0.0) if isinstance(request.effect, Bind)]
 
 
-def test_a_pod_that_someone_else_has_bound_is_not_tried_again_and_counts_where_it_is() -> None:
+def test_a_pod_bound_by_another_scheduler_is_not_tried_again_and_counts_on_its_node() -> None:
     engine = engine_of(defaults=True)
     (request,) = binds_of(engine, A)
     engine.receive(Done(request.id, Conflict("already assigned to node n2")), now=0.1)

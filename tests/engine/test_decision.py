@@ -1,4 +1,4 @@
-"""Filters, scores and ties: which node it is, and what is said when there is none."""
+"""Filters, scores and ties: which node is chosen, and the message if none fits."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ def cluster_of(nodes: Sequence[Node]) -> ClusterState:
 
 
 def profile(*plugins: Plugin | tuple[Plugin, int], tie_break: TieBreak = "first", seed: int = 0) -> Profile:
-    """A plugin with a weight scores; one without filters."""
+    """Return a chooser. Plugins with a weight score, and the others filter."""
     return Profile.of(
         "longshore",
         {
@@ -61,7 +61,7 @@ def profile(*plugins: Plugin | tuple[Plugin, int], tie_break: TieBreak = "first"
 
 
 def decide(pod: PodInfo, cluster: ClusterState, profile: Profile) -> str | Status:
-    """The node, or what is said about there being none."""
+    """Return the node, or the message if none fits."""
     decision = Chooser(profile, cluster).decide(pod)
     if isinstance(decision, Placement):
         return decision.node
@@ -114,7 +114,7 @@ class ScoresTooHigh:
         return np.array([{"n1": 101, "n2": 100}.get(name, 0) for name in nodes.names], np.int64)
 
 
-def test_only_scores_of_nodes_that_passed_have_to_be_in_range() -> None:
+def test_only_scores_of_feasible_nodes_must_be_in_range() -> None:
     cluster = cluster_of(THREE)
     assert isinstance(decide(A, cluster, profile((ScoresTooHigh(), 1))), Status)
     assert decide(A, cluster, profile(Rejects("no", "n1"), (ScoresTooHigh(), 1))) == "n2"
@@ -131,7 +131,7 @@ def test_with_one_node_left_nothing_is_scored() -> None:
     assert decide(A, cluster_of(THREE), profile(Rejects("no", "n1", "n3"), (NeverAsked(), 1))) == "n2"
 
 
-def test_first_takes_the_first_name_whatever_the_order_of_arrival() -> None:
+def test_first_takes_the_first_name_in_any_order_of_arrival() -> None:
     assert decide(A, cluster_of([node("n3"), node("n1"), node("n2")]), profile()) == "n1"
 
 

@@ -1,4 +1,4 @@
-"""One pod after the other: what is decided, asked for and said."""
+"""Pods one after the other: decisions, requests and reports."""
 
 import time
 
@@ -40,7 +40,7 @@ def add(engine: Engine, *objects: Node | Pod, now: float) -> None:
 
 
 def answer(engine: Engine, requests: list[Instruction], *, now: float) -> list[Instruction]:
-    """Say that all requests succeeded; what the engine asks for then."""
+    """Answer all requests with success; returns what the engine asks for then."""
     for request in requests:
         if isinstance(request, Request):
             engine.receive(Done(request.id, Succeeded()), now=now)
@@ -60,7 +60,7 @@ def events(requests: list[Instruction]) -> list[tuple[str, str, str, str]]:
     return [(e.type, e.reason, e.action, e.note) for e in effects if isinstance(e, RecordEvent)]
 
 
-def test_a_pod_is_bound_and_people_are_told_once_it_is() -> None:
+def test_a_pod_is_bound_and_then_an_event_is_recorded() -> None:
     engine = engine_with(N1, WEB)
     requests = engine.advance(now=0.0)
     assert [r.effect for r in requests] == [Bind("default", "web", "uid-default-web", "n1")]
@@ -77,7 +77,7 @@ def test_pods_go_to_the_emptiest_node() -> None:
     assert bound(engine.advance(now=1.0)) == {"web": "n2"}
 
 
-def test_the_room_of_a_node_is_respected_while_binds_are_under_way() -> None:
+def test_pods_that_are_being_bound_take_up_room() -> None:
     engine = engine_with(N1, *(pod(f"p{i}").requests(cpu="1") for i in range(6)))
     requests = engine.advance(now=0.0)
     assert sorted(bound(requests)) == ["p0", "p1", "p2", "p3"]
@@ -106,14 +106,14 @@ def test_a_cluster_without_nodes() -> None:
     assert bound(engine.advance(now=5.0)) == {"web": "n1"}
 
 
-def test_a_condition_tells_which_version_of_the_pod_it_is_about() -> None:
+def test_a_condition_has_the_generation_of_the_pod() -> None:
     big = pod("big").requests(cpu="5")
     engine = engine_with(N1, replace(big, metadata=replace(big.metadata, generation=7)))
     (condition,) = [r.effect.condition for r in engine.advance(now=0.0) if isinstance(r.effect, SetCondition)]
     assert condition.observed_generation == 7
 
 
-def test_a_condition_that_the_pod_carries_is_not_written_again() -> None:
+def test_a_condition_that_the_pod_has_is_not_written_again() -> None:
     small = pod("small").requests(cpu="1").on("n1")
     full: list[Node | Pod] = [N1, pod("old").requests(cpu="3").on("n1"), small]
     big = pod("big").requests(cpu="4")
@@ -158,7 +158,7 @@ def test_pods_that_are_not_for_us_to_schedule(ignored: PodBuilder) -> None:
     assert engine.advance(now=0.0) == []
 
 
-def test_a_pod_whose_turn_would_have_come_is_told_that_it_is_being_deleted() -> None:
+def test_an_active_pod_that_is_being_deleted_gets_an_event() -> None:
     engine = engine_with(N1, WEB)
     engine.receive(Change(WEB, WEB.deleting()), now=0.0)
     requests = engine.advance(now=0.0)
@@ -169,7 +169,7 @@ def test_a_pod_whose_turn_would_have_come_is_told_that_it_is_being_deleted() -> 
     assert engine.advance(now=0.1) == []
 
 
-def test_a_pod_is_scheduled_once_its_gates_are_gone() -> None:
+def test_a_pod_is_scheduled_when_its_gates_are_removed() -> None:
     gated = WEB.gates("example.com/wait")
     engine = engine_with(N1, gated)
     engine.receive(Change(gated, WEB), now=1.0)
@@ -216,14 +216,14 @@ def test_a_pod_without_room_is_tried_again_when_room_is_made(change: Change[Pod]
     }
 
 
-def test_room_made_right_after_a_failure_is_used_at_once_if_nothing_else_is_to_be_tried() -> None:
+def test_room_made_right_after_a_failure_is_used_at_once_if_no_other_pod_is_active() -> None:
     engine = engine_with(*FULL)
     engine.advance(now=0.0)
     engine.receive(Change(OLD, None), now=0.25)
     assert bound(engine.advance(now=0.25)) == {"web": "n1"}
 
 
-def test_room_made_right_after_a_failure_goes_to_pods_that_have_not_failed() -> None:
+def test_room_made_right_after_a_failure_goes_first_to_pods_that_did_not_fail() -> None:
     engine = engine_with(*FULL)
     engine.advance(now=0.0)
     add(engine, pod("new").requests(cpu="1"), now=0.25)
@@ -231,7 +231,7 @@ def test_room_made_right_after_a_failure_goes_to_pods_that_have_not_failed() -> 
     assert bound(engine.advance(now=0.25)) == {"new": "n1"}
 
 
-def test_what_makes_no_room_wakes_nobody() -> None:
+def test_a_change_that_makes_no_room_wakes_no_pod() -> None:
     engine = engine_with(*FULL)
     engine.advance(now=0.0)
     add(engine, pod("other").scheduler("x").on("n1"), now=5.0)
@@ -241,7 +241,7 @@ def test_what_makes_no_room_wakes_nobody() -> None:
     assert engine.advance(now=5.0) == []
 
 
-def test_a_pod_with_a_bad_quantity_is_told_what_is_wrong_and_tried_again_when_it_changed() -> None:
+def test_a_pod_with_a_bad_quantity_gets_an_event_and_is_tried_again_when_it_changed() -> None:
     bad = pod("bad").requests(cpu="lots")
     engine = engine_with(N1, bad, WEB)
     requests = engine.advance(now=0.0)
@@ -259,13 +259,13 @@ def test_a_pod_with_a_bad_quantity_is_told_what_is_wrong_and_tried_again_when_it
     assert bound(engine.advance(now=5.0)) == {"bad": "n1"}
 
 
-def test_a_node_with_a_bad_quantity_gets_no_pod_that_needs_it() -> None:
+def test_a_node_with_a_bad_quantity_gets_no_pod_that_needs_the_resource() -> None:
     engine = engine_with(N1.allocatable(cpu="???"), WEB)
     (message,) = conditions(engine.advance(now=0.0))
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
 
 
-def test_unknown_and_repeated_answers_and_empty_changes_are_passed_over() -> None:
+def test_unknown_and_repeated_answers_and_empty_changes_are_ignored() -> None:
     engine = engine_with(N1, WEB)
     (request,) = engine.advance(now=0.0)
     assert isinstance(request, Request)
@@ -297,7 +297,7 @@ def test_a_cycle_over_five_thousand_nodes_takes_less_than_a_millisecond_of_proce
     add(engine, *(pod(f"p{i}").requests(cpu="1", memory="1Gi") for i in range(300)), now=0.0)
     fastest = 1.0
     for _ in range(6):
-        # The fastest of several slices: other work on the machine shall not fail the test.
+        # The fastest of several slices, so that other work on the machine does not fail the test.
         begin = time.process_time()
         assert len(engine.advance(now=0.0, max_cycles=50)) == 50
         fastest = min(fastest, (time.process_time() - begin) / 50)

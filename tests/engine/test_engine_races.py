@@ -1,4 +1,4 @@
-"""Answers and watches overtake each other; pods go, come back and change while their bind is under way."""
+"""Answers and watches overtake each other; pods are deleted, recreated and changed while being bound."""
 
 import pytest
 
@@ -25,7 +25,7 @@ OTHER = pod("other").requests(cpu="1")
 
 
 class Scene:
-    """An engine with one node that has room for one pod, and the bind of `web` under way."""
+    """An engine with one node that has room for one pod; `web` is being bound to it."""
 
     def __init__(self) -> None:
         self.engine = Engine()
@@ -42,7 +42,7 @@ class Scene:
         self.engine.receive(Done((request or self.bind).id, outcome), now=now)
 
     def advance(self, *, now: float) -> list[str]:
-        """What the engine asks for, in short."""
+        """Return in short what the engine asks for."""
         short = []
         for request in self.engine.advance(now=now):
             match request.effect:
@@ -81,7 +81,7 @@ def test_the_watch_comes_before_the_answer(scene: Scene) -> None:
     assert scene.used_cpu == 1000
 
 
-def test_a_word_from_before_the_bind_does_not_schedule_the_pod_again(scene: Scene) -> None:
+def test_a_change_from_before_the_bind_does_not_schedule_the_pod_again(scene: Scene) -> None:
     scene.answered(Succeeded(), now=0.1)
     scene.advance(now=0.1)
     scene.seen(WEB, WEB.labels(late="yes"), now=0.2)
@@ -89,14 +89,14 @@ def test_a_word_from_before_the_bind_does_not_schedule_the_pod_again(scene: Scen
     assert scene.used_cpu == 1000
 
 
-def test_a_failed_bind_is_told_and_repeated_after_a_while(scene: Scene) -> None:
+def test_a_failed_bind_is_reported_and_repeated_after_backoff(scene: Scene) -> None:
     scene.answered(Failed("connection reset"), now=0.5)
     requests = scene.engine.advance(now=0.5)
     notes = [r.effect.note for r in requests if isinstance(r.effect, RecordEvent)]
     assert notes == ['running Bind plugin "DefaultBinder": connection reset']
     reasons = [r.effect.condition.reason for r in requests if isinstance(r.effect, SetCondition)]
     assert reasons == ["SchedulerError"]
-    # Backoff ends with the whole second in which its time is over.
+    # Backoff lasts until the end of the second in which its time is over.
     assert scene.engine.deadline == 2.0
     assert scene.advance(now=1.9) == []
     assert scene.advance(now=2.0) == ["bind web"]
@@ -116,7 +116,7 @@ def test_backoff_grows_with_every_failure(scene: Scene) -> None:
     assert waits == [1 + 1, 2 + 1, 4 + 1, 8 + 1, 10 + 1, 10 + 1]
 
 
-def test_a_bind_said_to_have_failed_may_have_landed_so_its_room_stays_taken_for_a_while(scene: Scene) -> None:
+def test_a_failed_bind_may_have_landed_so_its_room_stays_taken_for_a_while(scene: Scene) -> None:
     scene.answered(Failed("answer lost"), now=0.0)
     scene.seen(None, OTHER, now=0.5)
     assert scene.advance(now=0.5) == [
@@ -130,7 +130,7 @@ def test_a_bind_said_to_have_failed_may_have_landed_so_its_room_stays_taken_for_
     assert scene.used_cpu == 1000
 
 
-def test_the_room_of_a_failed_bind_is_free_when_the_pod_has_gone(scene: Scene) -> None:
+def test_the_room_of_a_failed_bind_is_free_when_the_pod_is_deleted(scene: Scene) -> None:
     scene.answered(Failed("no"), now=0.0)
     scene.seen(WEB, None, now=0.5)
     scene.seen(None, OTHER, now=0.5)
@@ -148,7 +148,7 @@ def test_the_room_of_a_failed_bind_is_free_when_the_pod_is_no_longer_ours(
     assert scene.engine.deadline is None
 
 
-def test_a_failure_told_after_the_watch_has_shown_the_bind_is_a_success(scene: Scene) -> None:
+def test_a_failure_answered_after_the_watch_showed_the_bind_is_a_success(scene: Scene) -> None:
     scene.seen(WEB, WEB.on("n1"), now=0.1)
     scene.answered(Failed("timeout"), now=30.0)
     assert scene.advance(now=30.0) == ["Scheduled web"]
@@ -156,7 +156,7 @@ def test_a_failure_told_after_the_watch_has_shown_the_bind_is_a_success(scene: S
     assert scene.used_cpu == 1000
 
 
-def test_a_conflict_leaves_the_pod_to_the_one_who_bound_it(scene: Scene) -> None:
+def test_a_conflict_leaves_the_pod_to_the_scheduler_that_bound_it(scene: Scene) -> None:
     scene.answered(Conflict("already assigned"), now=0.1)
     assert scene.used_cpu == 0
     scene.seen(WEB, WEB.on("n2"), now=0.2)
@@ -164,7 +164,7 @@ def test_a_conflict_leaves_the_pod_to_the_one_who_bound_it(scene: Scene) -> None
     assert scene.engine.cluster.node_of(WEB) == "n2"
 
 
-def test_a_conflict_after_the_watch_has_shown_the_other_node(scene: Scene) -> None:
+def test_a_conflict_after_the_watch_showed_the_other_node(scene: Scene) -> None:
     scene.seen(WEB, WEB.on("n2"), now=0.1)
     scene.answered(Conflict("already assigned"), now=0.2)
     assert scene.advance(now=100.0) == []
@@ -187,7 +187,7 @@ def test_a_pod_that_is_gone_is_dropped_and_its_room_is_free(scene: Scene) -> Non
 
 
 @pytest.mark.parametrize("outcome", [Conflict(), Gone()])
-def test_room_given_up_wakes_the_pods_that_found_none(scene: Scene, outcome: Outcome) -> None:
+def test_room_given_up_wakes_pods_that_found_none(scene: Scene, outcome: Outcome) -> None:
     scene.seen(None, OTHER, now=0.0)
     assert scene.advance(now=0.0) == ["FailedScheduling other", "Unschedulable other"]
     scene.answered(outcome, now=5.0)
@@ -199,14 +199,14 @@ def test_room_held_for_a_failed_bind_wakes_others_when_it_is_given_up(scene: Sce
     scene.advance(now=0.0)
     scene.answered(Failed("no"), now=5.0)
     scene.advance(now=5.0)
-    # The pod whose bind failed is tried first: it is its turn. Then it has gone, and the other gets the room.
+    # The pod whose bind failed is tried first. Then it is deleted, and the other pod gets the room.
     assert scene.advance(now=7.0)[0] == "bind web"
     scene.answered(Gone(), now=8.0)
     assert scene.advance(now=60.0) == ["bind other"]
 
 
 @pytest.mark.parametrize("outcome", [Succeeded(), Failed("no"), Conflict(), Gone()])
-def test_a_pod_deleted_while_its_bind_is_under_way(scene: Scene, outcome: Outcome) -> None:
+def test_a_pod_deleted_while_it_is_being_bound(scene: Scene, outcome: Outcome) -> None:
     scene.seen(WEB, None, now=0.1)
     assert scene.used_cpu == 0
     scene.answered(outcome, now=0.2)
@@ -217,7 +217,7 @@ def test_a_pod_deleted_while_its_bind_is_under_way(scene: Scene, outcome: Outcom
 
 @pytest.mark.parametrize("outcome", [Succeeded(), Failed("no"), Conflict(), Gone()])
 @pytest.mark.parametrize("told", ["deletion told", "deletion missed", "one change"])
-def test_a_pod_recreated_while_the_bind_of_its_predecessor_is_under_way(
+def test_a_pod_recreated_while_its_predecessor_is_being_bound(
     scene: Scene, outcome: Outcome, told: str
 ) -> None:
     second = WEB.uid("second")
@@ -233,7 +233,7 @@ def test_a_pod_recreated_while_the_bind_of_its_predecessor_is_under_way(
     assert scene.advance(now=100.0) == ["Scheduled web"]
 
 
-def test_a_held_back_successor_does_not_let_its_predecessor_live_on(scene: Scene) -> None:
+def test_a_gated_successor_ends_its_predecessor(scene: Scene) -> None:
     scene.answered(Failed("no"), now=0.0)
     scene.seen(None, WEB.uid("second").gates("wait"), now=0.1)
     assert "bind web" not in scene.advance(now=100.0)
@@ -241,7 +241,7 @@ def test_a_held_back_successor_does_not_let_its_predecessor_live_on(scene: Scene
     assert scene.used_cpu == 0
 
 
-def test_a_pod_being_deleted_while_its_bind_is_under_way_is_not_tried_again(scene: Scene) -> None:
+def test_a_pod_marked_for_deletion_while_it_is_being_bound_is_not_tried_again(scene: Scene) -> None:
     scene.seen(WEB, WEB.deleting(), now=0.1)
     assert scene.used_cpu == 0
     scene.answered(Conflict("is being deleted"), now=0.2)
@@ -257,7 +257,7 @@ def test_a_pod_passed_to_another_scheduler_and_back_during_its_bind_is_bound_onc
     assert "bind web" in scene.advance(now=0.4) + scene.advance(now=10.0)
 
 
-def test_a_node_deleted_while_a_bind_to_it_is_under_way(scene: Scene) -> None:
+def test_a_node_deleted_while_a_pod_is_being_bound_to_it(scene: Scene) -> None:
     scene.engine.receive(Change(N1, None), now=0.1)
     scene.answered(Succeeded(), now=0.2)
     scene.seen(WEB, WEB.on("n1"), now=0.3)

@@ -1,4 +1,4 @@
-"""Large clusters of which only a part is examined for each pod."""
+"""Large clusters in which only some nodes are examined for each pod."""
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ def engine_with(
     webhooks: tuple[Webhook, ...] = (),
     **percentages: int,
 ) -> Engine:
-    """Profiles with these percentages; of equal nodes the first one that is examined is taken."""
+    """Return an engine with these percentages; the first node examined wins a tie."""
     default = replace(default_configuration("default"), webhooks=webhooks)
     points = default.profiles[0].points
     if not scores:
@@ -44,7 +44,7 @@ def decide(engine: Engine, profile: str, asked: PodBuilder) -> Placement:
     return decision
 
 
-def test_each_pod_begins_where_the_last_one_ended() -> None:
+def test_the_examination_for_each_pod_starts_where_the_last_one_ended() -> None:
     engine = engine_with(half=50)
     decisions = [decide(engine, "half", pod(f"p{number}")) for number in range(3)]
     assert [(decision.node, decision.feasible) for decision in decisions] == [
@@ -54,20 +54,20 @@ def test_each_pod_begins_where_the_last_one_ended() -> None:
     ]
 
 
-def test_profiles_take_turns() -> None:
+def test_profiles_share_the_start_of_the_examination() -> None:
     engine = engine_with(half=50, third=34, all=100)
     nodes = [decide(engine, name, pod(name)).node for name in ("half", "third", "all", "half")]
     assert nodes == ["n000", "n150", "n252", "n252"]
 
 
-def test_a_pod_for_one_node_moves_the_turn_by_one() -> None:
+def test_a_pod_for_one_node_moves_the_start_by_one() -> None:
     engine = engine_with(half=50, all=100)
     for profile in ("half", "all"):
         assert decide(engine, profile, pod("daemon").only_on("n200")).node == "n200"
     assert decide(engine, "half", pod("next")).node == "n002"
 
 
-def test_the_percentage_is_of_the_nodes_that_the_pod_is_meant_for() -> None:
+def test_the_percentage_is_of_the_nodes_that_pre_filter_left() -> None:
     engine = engine_with(most=60)
     one = pod("p").only_on("n000")
     assert one.spec.affinity is not None
@@ -84,31 +84,31 @@ def test_the_percentage_is_of_the_nodes_that_the_pod_is_meant_for() -> None:
     assert decide(engine, "most", replace(one, spec=spec)).feasible == 120
 
 
-# Where nothing ranks the nodes.
+# Nothing ranks the nodes.
 
 
-def test_the_first_node_that_will_do_is_taken_and_the_next_pod_begins_after_it() -> None:
+def test_the_first_node_that_fits_is_taken_and_the_next_pod_starts_after_it() -> None:
     engine = engine_with(scores=False, all=0)
     decisions = [decide(engine, "all", pod(f"p{number}")) for number in range(3)]
     assert [(each.node, each.feasible) for each in decisions] == [("n000", 1), ("n001", 1), ("n002", 1)]
 
 
-def test_nodes_that_will_not_do_are_passed_by() -> None:
+def test_nodes_that_do_not_fit_are_skipped() -> None:
     engine = engine_with(scores=False, all=0)
     for number in (0, 1, 3):
         old = node(f"n{number:03d}").allocatable(cpu="8")
         engine.receive(Change(old, old.unschedulable()), now=0.0)
-    # The search notices that it has enough when it finds one more.
+    # kube-scheduler stops when it finds one more than enough.
     assert [decide(engine, "all", pod(f"p{n}")).node for n in range(3)] == ["n002", "n004", "n005"]
 
 
-def test_among_the_nodes_that_the_pod_is_meant_for_as_well() -> None:
+def test_the_first_node_that_fits_is_taken_among_those_that_pre_filter_left() -> None:
     engine = engine_with(scores=False, all=0)
     assert decide(engine, "all", pod("daemon").only_on("n200")).node == "n200"
     assert decide(engine, "all", pod("next")).node == "n001"
 
 
-def test_an_extender_that_has_a_say_is_asked_about_all_nodes() -> None:
+def test_an_extender_that_filters_or_ranks_is_asked_about_all_nodes() -> None:
     filters = Webhook("http://a/", filter_verb="filter")
     ranks = Webhook("http://a/", prioritize_verb="prioritize")
     for webhook in (filters, ranks):
@@ -116,6 +116,6 @@ def test_an_extender_that_has_a_say_is_asked_about_all_nodes() -> None:
         assert decide(engine, "all", pod("p")).feasible == _NODES
 
 
-def test_ties_are_broken_as_configured_where_that_is_not_as_kube_scheduler_does() -> None:
+def test_a_configured_tie_break_applies_if_nothing_ranks_nodes() -> None:
     engine = engine_with(scores=False, tie_break="first", all=0)
     assert [decide(engine, "all", pod(f"p{n}")).node for n in range(2)] == ["n000", "n000"]

@@ -1,4 +1,4 @@
-"""A PreFilter that insists on a node, and plugins that hear of pods."""
+"""A PreFilter that forces a node, and plugins that listen to changes of pods."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class Listens:
         raise ValueError("not me")
 
 
-def test_the_pod_goes_there_whatever_filters_say() -> None:
+def test_a_forced_pod_goes_to_the_node_although_filters_refuse_it() -> None:
     stage = Stage(Insists("n1"), defaults=True)
     full = pod("full").requests(cpu="4").on("n1")
     stage.create(room("n1").taint("no").unschedulable(), room("n2"), full, pod("web").requests(cpu="8"))
@@ -55,7 +55,7 @@ def test_the_pod_goes_there_whatever_filters_say() -> None:
     assert stage.node_of("web") == "n1"
 
 
-def test_what_prefilters_after_it_object_to_is_passed_over() -> None:
+def test_rejections_by_pre_filters_after_a_forced_node_are_ignored() -> None:
     stage = Stage(Insists("n1"), Refuses())
     stage.create(room("n1"), pod("web"))
     stage.run(until=1.0)
@@ -82,7 +82,7 @@ def test_a_node_that_does_not_exist_cannot_be_forced() -> None:
     assert stage.message("web") == "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [Insists]."
 
 
-def test_its_volumes_are_made_where_it_goes() -> None:
+def test_volumes_of_a_forced_pod_are_provisioned_on_its_node() -> None:
     stage = Stage(Insists("n2"), defaults=True)
     stage.create(
         room("n1"),
@@ -98,7 +98,7 @@ def test_its_volumes_are_made_where_it_goes() -> None:
     assert written.spec.claim_ref is not None
 
 
-def test_an_explanation_knows_no_other_node() -> None:
+def test_an_explanation_of_a_forced_pod_names_only_its_node() -> None:
     stage = Stage(Insists("n1"), defaults=True)
     stage.create(room("n1", "1"), room("n2"))
     stage.run(until=1.0)
@@ -106,7 +106,7 @@ def test_an_explanation_knows_no_other_node() -> None:
     assert found.feasible == ("n1",)
 
 
-def test_a_plugin_hears_of_every_pod_and_what_it_raises_is_told() -> None:
+def test_a_pod_listener_is_called_for_every_pod_and_its_errors_are_reported() -> None:
     listener = Listens()
     stage = Stage(listener)
     stage.create(room("n1"), pod("first"))
@@ -121,7 +121,7 @@ def test_a_plugin_hears_of_every_pod_and_what_it_raises_is_told() -> None:
     )
 
 
-def test_a_pod_that_a_plugin_failed_to_hear_of_is_scheduled_all_the_same() -> None:
+def test_a_pod_is_scheduled_although_a_pod_listener_failed_for_it() -> None:
     stage = Stage(Listens())
     stage.create(room("n1"), pod("first"))
     stage.run(until=1.0)
@@ -129,5 +129,5 @@ def test_a_pod_that_a_plugin_failed_to_hear_of_is_scheduled_all_the_same() -> No
     stage.run(until=2.0)
     assert stage.node_of("second") == "n1"
     assert stage.condition("second").status == "True"
-    # Nor is anybody told once it has its node.
+    # There is no such event for a pod that has its node.
     assert [reason for reason, _ in stage.told("second")] == ["FailedScheduling", "Scheduled"]

@@ -1,4 +1,4 @@
-"""A victim whose PreBind is at work has no node yet: its binding is cancelled, and it is not deleted."""
+"""A victim at PreBind is not bound yet: its cycle is canceled, and it is not deleted."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -21,7 +21,7 @@ Work = Callable[[], Any]
 
 
 class Prepares:
-    """Reserves for all, and prepares pods of no priority in the way that the test gives it."""
+    """Reserves for all pods. At PreBind it runs the given work for pods without priority."""
 
     name = "Prepares"
     wakes_on = ()
@@ -55,14 +55,14 @@ def prepares(request: pytest.FixtureRequest) -> Prepares:
 
 
 def stage_with(plugin: Prepares) -> Stage:
-    """One node with room for one of the two; the lesser one is at PreBind when the other comes."""
+    """Return a stage with room for one of the two pods; `low` is at PreBind when `vip` comes."""
     stage = Stage(plugin, defaults=True)
     stage.create(room("n1", "2"), LOW)
     stage.create(VIP, at=5.0)
     return stage
 
 
-def test_the_victim_gives_way_at_once_and_waits_for_another_chance(prepares: Prepares) -> None:
+def test_the_victim_gives_way_at_once_and_is_not_deleted(prepares: Prepares) -> None:
     stage = stage_with(prepares)
     stage.run(until=5.5)
     assert stage.node_of("vip") == "n1"
@@ -72,13 +72,13 @@ def test_the_victim_gives_way_at_once_and_waits_for_another_chance(prepares: Pre
     assert stage.pod("low").status.nominated_node_name == ""
 
 
-def test_what_was_reserved_is_given_back_before_the_other_pod_is_tried(prepares: Prepares) -> None:
+def test_the_victims_reservation_is_undone_before_the_other_pod_reserves(prepares: Prepares) -> None:
     stage = stage_with(prepares)
     stage.run(until=5.0)
     assert prepares.calls == ["reserve low", "unreserve low", "reserve vip"]
 
 
-def test_people_are_told_why(prepares: Prepares) -> None:
+def test_the_victim_gets_events_that_say_why(prepares: Prepares) -> None:
     stage = stage_with(prepares)
     stage.run(until=5.0)
     note = f"Preempted by pod {VIP.metadata.uid} on node n1 (in kube-scheduler memory)."
@@ -97,14 +97,14 @@ def test_it_is_tried_again_after_backoff_and_bound_where_there_is_room(prepares:
 
 def test_an_answer_that_comes_later_changes_nothing(prepares: Prepares) -> None:
     stage = stage_with(prepares)
-    # What the victim had begun ends at 20.
+    # The victim's work ends at 20.
     stage.run(until=60.0)
     assert stage.bindings == {"default/vip": "n1"}
     assert stage.node_of("low") == ""
     assert "unreserve vip" not in prepares.calls
 
 
-def test_work_in_steps_is_told_that_it_has_ended() -> None:
+def test_a_generator_at_pre_bind_is_closed() -> None:
     ended: list[str] = []
 
     def tidy() -> Generator[Effect, Outcome, None]:
@@ -118,7 +118,7 @@ def test_work_in_steps_is_told_that_it_has_ended() -> None:
     assert ended == ["tidied up"]
 
 
-def test_work_that_does_not_want_to_end_is_ended_all_the_same() -> None:
+def test_a_generator_that_yields_while_it_is_closed_is_abandoned() -> None:
     def stubborn() -> Generator[Effect, Outcome, None]:
         try:
             yield Until(lambda: None, 20.0, "in vain")
@@ -131,7 +131,7 @@ def test_work_that_does_not_want_to_end_is_ended_all_the_same() -> None:
     assert stage.node_of("low") == ""
 
 
-def test_a_victim_whose_bind_is_under_way_is_deleted() -> None:
+def test_a_victim_that_is_being_bound_is_deleted() -> None:
     stage = Stage(Prepares(lambda: None), defaults=True, bind_latency=10.0)
     stage.create(room("n1", "2"), LOW)
     stage.create(VIP, at=5.0)

@@ -1,4 +1,4 @@
-"""Pods that were promised a node: they are tried there first, and the others leave them their room."""
+"""Nominated pods: they are tried on their node first, and other pods leave them room."""
 
 import pytest
 from tests.engine.stage import Stage, room
@@ -12,7 +12,7 @@ def waiting(name: str, *, priority: int = 0, cpu: str = "2") -> PodBuilder:
 
 
 def stage_with_promise() -> Stage:
-    """Two cores on n1, promised to a pod that is not to be tried yet."""
+    """Return a stage with two cores on n1, to which a gated pod is nominated."""
     stage = Stage(defaults=True)
     stage.create(room("n1", "2"), waiting("nominee", priority=10).nominated("n1").gates("wait"))
     stage.run()
@@ -20,7 +20,7 @@ def stage_with_promise() -> Stage:
 
 
 @pytest.mark.parametrize(("priority", "node"), [(5, ""), (10, ""), (11, "n1")])
-def test_promised_room_is_kept_from_lower_and_equal_priorities_but_not_from_higher_ones(
+def test_room_of_a_nominated_pod_is_kept_from_lower_and_equal_priorities_only(
     priority: int, node: str
 ) -> None:
     stage = stage_with_promise()
@@ -29,7 +29,7 @@ def test_promised_room_is_kept_from_lower_and_equal_priorities_but_not_from_high
     assert stage.node_of("other") == node
 
 
-def test_a_pod_that_fits_beside_the_promised_one_gets_its_node() -> None:
+def test_a_pod_that_fits_next_to_the_nominated_one_gets_the_node() -> None:
     stage = Stage(defaults=True)
     stage.create(room("n1", "3"), waiting("nominee", priority=10).nominated("n1").gates("wait"))
     stage.create(waiting("small", cpu="1"), at=1.0)
@@ -37,14 +37,14 @@ def test_a_pod_that_fits_beside_the_promised_one_gets_its_node() -> None:
     assert stage.node_of("small") == "n1"
 
 
-def test_the_message_counts_the_promised_node_for_the_plugin_that_refused_it_beside_the_other() -> None:
+def test_the_message_counts_the_node_for_the_plugin_that_refused_it_with_the_nominated_pod() -> None:
     stage = stage_with_promise()
     stage.create(waiting("other").never_preempting())
     stage.run()
     assert stage.message("other").startswith("0/1 nodes are available: 1 Insufficient cpu. ")
 
 
-def test_both_passes_have_to_succeed_affinity_to_a_promised_pod_alone_is_not_enough() -> None:
+def test_affinity_to_a_nominated_pod_alone_is_not_enough() -> None:
     stage = Stage(defaults=True)
     nominee = waiting("nominee", priority=10, cpu="1").labels(app="db").nominated("n1")
     stage.create(room("n1", "4"), nominee.gates("wait"))
@@ -54,7 +54,7 @@ def test_both_passes_have_to_succeed_affinity_to_a_promised_pod_alone_is_not_eno
     assert "didn't match pod affinity rules" in stage.message("web")
 
 
-def test_anti_affinity_to_a_promised_pod_counts() -> None:
+def test_anti_affinity_to_a_nominated_pod_counts() -> None:
     stage = Stage(defaults=True)
     nominee = waiting("nominee", priority=10, cpu="1").labels(app="db").nominated("n1")
     stage.create(room("n1", "4"), nominee.gates("wait"))
@@ -64,7 +64,7 @@ def test_anti_affinity_to_a_promised_pod_counts() -> None:
     assert "didn't match pod anti-affinity rules" in stage.message("web")
 
 
-def test_a_host_port_of_a_promised_pod_is_taken() -> None:
+def test_a_host_port_of_a_nominated_pod_is_taken() -> None:
     stage = Stage(defaults=True)
     nominee = waiting("nominee", priority=10, cpu="1").host_port(80).nominated("n1")
     stage.create(room("n1", "4"), nominee.gates("wait"))
@@ -73,7 +73,7 @@ def test_a_host_port_of_a_promised_pod_is_taken() -> None:
     assert stage.node_of("web") == ""
 
 
-def test_a_pod_is_tried_on_its_own_node_first_and_taken_without_scores() -> None:
+def test_a_nominated_pod_gets_its_node_without_scores() -> None:
     stage = Stage(defaults=True)
     stage.create(room("n1", "4"), room("n2", "64"), pod("old").requests(cpu="1").on("n1"))
     stage.create(waiting("hinted").nominated("n1"), waiting("free"))
@@ -81,21 +81,21 @@ def test_a_pod_is_tried_on_its_own_node_first_and_taken_without_scores() -> None
     assert (stage.node_of("hinted"), stage.node_of("free")) == ("n1", "n2")
 
 
-def test_a_pod_that_does_not_fit_on_its_own_node_goes_elsewhere() -> None:
+def test_a_nominated_pod_that_does_not_fit_on_its_node_goes_elsewhere() -> None:
     stage = Stage(defaults=True)
     stage.create(room("n1", "1"), room("n2", "4"), waiting("hinted").nominated("n1"))
     stage.run()
     assert stage.node_of("hinted") == "n2"
 
 
-def test_a_node_of_its_own_that_does_not_exist_is_no_hindrance() -> None:
+def test_a_nomination_to_a_node_that_does_not_exist_is_ignored() -> None:
     stage = Stage(defaults=True)
     stage.create(room("n1", "4"), waiting("hinted").nominated("no-such-node"))
     stage.run()
     assert stage.node_of("hinted") == "n1"
 
 
-def test_when_a_promised_pod_is_deleted_those_that_had_to_leave_its_room_are_tried() -> None:
+def test_when_a_nominated_pod_is_deleted_pods_that_left_it_room_are_tried() -> None:
     stage = stage_with_promise()
     stage.create(waiting("other").never_preempting())
     stage.run()
@@ -104,7 +104,7 @@ def test_when_a_promised_pod_is_deleted_those_that_had_to_leave_its_room_are_tri
     assert stage.node_of("other") == "n1"
 
 
-def test_pods_of_one_shape_notice_a_promise_that_came_between_them() -> None:
+def test_pods_of_one_shape_notice_a_nomination_that_came_between_them() -> None:
     stage = Stage(defaults=True)
     stage.create(room("n1", "4"))
     stage.create(waiting("first"), at=1.0)
@@ -114,11 +114,11 @@ def test_pods_of_one_shape_notice_a_promise_that_came_between_them() -> None:
     assert (stage.node_of("first"), stage.node_of("second")) == ("n1", "")
 
 
-# What the API server says about it, whoever has written that.
+# Nominations in the status of pods.
 
 
 def stage_with_two_nodes() -> Stage:
-    """Two cores on each of two nodes, those of n1 promised to a pod that is not to be tried yet."""
+    """Return a stage with two cores on each of two nodes; a gated pod is nominated to n1."""
     stage = Stage(defaults=True)
     stage.create(room("n1", "2"), room("n2", "2"))
     stage.create(waiting("nominee", priority=10).nominated("n1").gates("wait"))
@@ -130,7 +130,7 @@ def renominate(stage: Stage, node: str, *, at: float | None = None) -> None:
     stage.update(waiting("nominee", priority=10).gates("wait").nominated(node), at=at)
 
 
-def test_a_promise_moves_with_what_the_api_server_says() -> None:
+def test_a_nomination_follows_the_status_of_the_pod() -> None:
     stage = stage_with_two_nodes()
     renominate(stage, "n2")
     stage.create(waiting("other"), waiting("another").never_preempting(), at=1.0)
@@ -138,7 +138,7 @@ def test_a_promise_moves_with_what_the_api_server_says() -> None:
     assert (stage.node_of("other"), stage.node_of("another")) == ("n1", "")
 
 
-def test_a_promise_that_was_taken_back_hinders_nobody() -> None:
+def test_a_nomination_that_was_removed_keeps_no_room() -> None:
     stage = stage_with_two_nodes()
     renominate(stage, "")
     stage.create(waiting("other"), waiting("another"), at=1.0)
@@ -147,7 +147,7 @@ def test_a_promise_that_was_taken_back_hinders_nobody() -> None:
     assert not stage.engine.cluster.nominations
 
 
-def test_a_word_that_says_nothing_of_a_promise_leaves_ours_as_it_is() -> None:
+def test_a_status_without_a_nomination_leaves_our_own_in_place() -> None:
     stage = Stage(defaults=True)
     low = pod("low").requests(cpu="2").on("n1").scheduler("other")
     stage.create(room("n1", "2"), low)
@@ -156,14 +156,14 @@ def test_a_word_that_says_nothing_of_a_promise_leaves_ours_as_it_is() -> None:
     stage.engine.receive(Change(None, vip), now=0.0)
     stage.engine.advance(now=0.0)
     assert stage.engine.cluster.nominations.node_of(vip.metadata.uid) == "n1"
-    # What was written about it has not come back yet.
+    # The watch has not shown the nomination yet.
     stage.engine.receive(Change(vip, vip.labels(late="yes")), now=0.1)
     assert stage.engine.cluster.nominations.node_of(vip.metadata.uid) == "n1"
 
 
 @pytest.mark.parametrize(("priority", "tries"), [(5, 2), (10, 2), (11, 1)])
 @pytest.mark.parametrize("how", ["moved", "taken back", "deleted", "being deleted"])
-def test_when_a_promise_is_off_those_that_had_to_leave_its_room_are_tried(
+def test_when_a_nomination_is_removed_pods_that_left_it_room_are_tried(
     how: str, priority: int, tries: int
 ) -> None:
     stage = Stage(defaults=True)
@@ -181,11 +181,11 @@ def test_when_a_promise_is_off_those_that_had_to_leave_its_room_are_tried(
         case "being deleted":
             stage.update(nominee.deleting(), at=5.0)
     stage.run(until=6.0)
-    # It fits nowhere, promise or not.
+    # It fits nowhere, with or without the nomination.
     assert len(stage.told("other")) == tries
 
 
-def test_the_pod_itself_is_not_woken_by_the_end_of_its_promise() -> None:
+def test_a_pod_is_not_woken_by_the_removal_of_its_own_nomination() -> None:
     stage = Stage(defaults=True)
     other = waiting("other", cpu="3").never_preempting()
     stage.create(room("n1", "2"), other.nominated("n1"))
@@ -196,7 +196,7 @@ def test_the_pod_itself_is_not_woken_by_the_end_of_its_promise() -> None:
     assert len(stage.told("other")) == told
 
 
-def test_others_see_the_promised_pod_as_it_has_become() -> None:
+def test_other_pods_see_the_newest_version_of_a_nominated_pod() -> None:
     stage = Stage(defaults=True)
     nominee = waiting("nominee", priority=10, cpu="1").nominated("n1").gates("wait")
     stage.create(room("n1", "4"), nominee)

@@ -1,4 +1,4 @@
-"""The extension points: in which order they are called, and what their answers mean."""
+"""The extension points: the order of calls, and the meaning of answers."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -25,7 +25,7 @@ A = pod("a").requests(cpu="1")
 
 
 class Recorder:
-    """Takes part in every point, and notes each call as `name.point`."""
+    """Has all points, and notes each call as `name.point`."""
 
     wakes_on = ()
 
@@ -86,7 +86,7 @@ def both(*points: str) -> list[str]:
     return [f"{name}.{point}" for point in points for name in ("One", "Two")]
 
 
-def test_every_point_is_called_in_order_and_within_a_point_the_plugins_are() -> None:
+def test_points_are_called_in_order_and_so_are_the_plugins_of_a_point() -> None:
     calls: list[str] = []
     stage = Stage(Recorder("One", calls), Recorder("Two", calls))
     stage.create(room("n1"), room("n2"), A)
@@ -98,7 +98,7 @@ def test_every_point_is_called_in_order_and_within_a_point_the_plugins_are() -> 
     ]
 
 
-def test_with_one_node_that_will_do_nothing_is_scored() -> None:
+def test_with_one_feasible_node_nothing_is_scored() -> None:
     calls: list[str] = []
     stage = Stage(Recorder("One", calls))
     stage.create(room("n1"), A)
@@ -115,7 +115,7 @@ class Refuses(Recorder):
         yield Rejection("node(s) were refused", where=True)
 
 
-def test_when_nothing_is_left_the_post_filters_are_asked_in_order_and_all_are_quoted() -> None:
+def test_if_no_node_fits_post_filters_run_in_order_and_the_message_quotes_all() -> None:
     calls: list[str] = []
     stage = Stage(Refuses("One", calls), Recorder("Two", calls))
     stage.create(room("n1"), A)
@@ -127,7 +127,7 @@ def test_when_nothing_is_left_the_post_filters_are_asked_in_order_and_all_are_qu
 
 
 class Answers(Recorder):
-    """Gives a certain answer at PreFilter."""
+    """Returns the given answer at PreFilter."""
 
     def __init__(self, name: str, calls: list[str], answer: Status | Collection[str] | None) -> None:
         super().__init__(name, calls)
@@ -140,7 +140,7 @@ class Answers(Recorder):
         return self._answer
 
 
-def test_skip_from_pre_filter_passes_over_the_filter_of_that_plugin_alone() -> None:
+def test_skip_from_pre_filter_skips_the_filter_of_that_plugin_only() -> None:
     calls: list[str] = []
     stage = Stage(Answers("One", calls, SKIP), Recorder("Two", calls))
     stage.create(room("n1"), A)
@@ -159,7 +159,7 @@ def test_unschedulable_from_pre_filter_lets_the_others_prepare_and_post_filter_r
     assert stage.message("a").startswith("0/1 nodes are available: not today. One knows no way")
 
 
-def test_unresolvable_from_pre_filter_stops_at_once_but_post_filter_is_asked() -> None:
+def test_unresolvable_from_pre_filter_stops_at_once_but_post_filter_runs() -> None:
     calls: list[str] = []
     stage = Stage(Answers("One", calls, Status.unresolvable("never")), Recorder("Two", calls))
     stage.create(room("n1"), A)
@@ -193,7 +193,7 @@ def test_a_node_set_that_is_empty_from_the_start() -> None:
     assert stage.message("a").startswith("0/1 nodes are available: node(s) didn't satisfy plugin One. ")
 
 
-def test_nodes_outside_of_the_set_are_counted_apart_from_those_that_were_refused() -> None:
+def test_nodes_outside_of_the_set_are_counted_separately_from_refused_ones() -> None:
     class NarrowsAndRefuses(Answers):
         def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Iterable[Rejection]:
             yield Rejection("node(s) were refused", where=True)
@@ -206,7 +206,7 @@ def test_nodes_outside_of_the_set_are_counted_apart_from_those_that_were_refused
     )
 
 
-def test_names_in_a_set_that_no_node_has_are_of_no_use() -> None:
+def test_names_in_a_set_that_no_node_has_are_ignored() -> None:
     stage = Stage(Answers("One", [], {"n1", "no-such-node"}))
     stage.create(room("n1"), room("n2"), A)
     stage.run()
@@ -224,7 +224,7 @@ class Prefers:
         return np.array([10 * (name == self._node) for name in nodes.names], np.int64)
 
 
-def test_skip_from_pre_score_passes_over_the_score_of_that_plugin_alone() -> None:
+def test_skip_from_pre_score_skips_the_score_of_that_plugin_only() -> None:
     class Declines(Prefers):
         def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status:
             return SKIP
@@ -244,7 +244,7 @@ def test_weights_decide_between_plugins(weights: dict[str, int], chosen: str) ->
 
 
 class SizeVectorized:
-    """Will not have the node called `small`, and prefers the one with the most allocatable cpu."""
+    """Refuses the node `small`, and prefers the node with the most allocatable cpu."""
 
     name = "Size"
 
@@ -296,7 +296,7 @@ def test_a_plugin_of_either_form_gives_the_same_reason(plugin: Any) -> None:
     assert stage.message("a") == "0/1 nodes are available: 1 node(s) were small."
 
 
-def test_a_plain_filter_is_asked_only_about_nodes_that_vectorized_ones_left() -> None:
+def test_a_plain_filter_is_called_only_for_nodes_that_vectorized_ones_left() -> None:
     asked: list[str] = []
 
     class Asked:
@@ -312,7 +312,7 @@ def test_a_plain_filter_is_asked_only_about_nodes_that_vectorized_ones_left() ->
     assert asked == ["large"]
 
 
-def test_a_node_is_counted_for_the_first_plugin_of_the_profile_though_a_plain_one_is_asked_last() -> None:
+def test_a_node_is_counted_for_the_first_plugin_of_the_profile_even_if_it_is_plain() -> None:
     class Plain:
         name = "Plain"
 

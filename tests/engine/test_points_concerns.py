@@ -1,4 +1,4 @@
-"""Plugins that say which pods they have to do with: at no point they are called for the others."""
+"""Plugins with `concerns`: they are not called for other pods at any point."""
 
 import pytest
 from tests.engine.stage import Stage, room
@@ -11,7 +11,7 @@ A = pod("a").requests(cpu="1")
 
 
 class Ledger:
-    """Has a say once the node is chosen, and none before."""
+    """Has only points after the node is chosen."""
 
     name = "Ledger"
 
@@ -43,7 +43,7 @@ class Ledger:
         (A.labels(entered="yes"), ["concerns", "reserve", "permit", "pre_bind", "unreserve"]),
     ],
 )
-def test_a_plugin_that_comes_into_it_late_is_asked_whether_it_is_concerned(
+def test_a_plugin_of_reserve_only_is_asked_whether_it_is_concerned(
     asked: PodBuilder, called: list[str]
 ) -> None:
     calls: list[str] = []
@@ -53,7 +53,7 @@ def test_a_plugin_that_comes_into_it_late_is_asked_whether_it_is_concerned(
     assert calls == called
 
 
-def test_one_that_is_not_concerned_is_not_told_when_another_has_all_undone() -> None:
+def test_unreserve_is_not_called_for_a_plugin_that_is_not_concerned() -> None:
     calls: list[str] = []
 
     class Breaks:
@@ -68,7 +68,7 @@ def test_one_that_is_not_concerned_is_not_told_when_another_has_all_undone() -> 
     assert calls == ["concerns"]
 
 
-def test_a_plugin_is_asked_once_for_pods_that_are_alike() -> None:
+def test_concerns_is_called_once_for_pods_of_one_shape() -> None:
     calls: list[str] = []
     stage = Stage(Ledger(calls))
     stage.create(room("n1"), A, pod("b").requests(cpu="1"))

@@ -1,4 +1,4 @@
-"""A plugin that raises or answers nonsense fails the attempt of its pod under its name, and nothing else."""
+"""A plugin that raises or returns nonsense fails the attempt of one pod under its name, and nothing else."""
 
 import math
 import re
@@ -23,12 +23,12 @@ from longshore.framework import (
 )
 from longshore.testing import pod
 
-# Not alike: what a plugin says about one must not be kept for the other.
+# Pods of different shapes, so that answers for one are not used for the other.
 BAD, GOOD = pod("bad").requests(cpu="1"), pod("good").requests(cpu="1").labels(app="good")
 
 
 class Plugin:
-    """A plugin whose one method does `act` for the pod called `bad` and `usual` for all others."""
+    """Return a plugin whose method calls `act` for the pod `bad`, and `usual` for all others."""
 
     name = "Faulty"
     wakes_on = ()
@@ -159,7 +159,7 @@ MISBEHAVING = {
 
 
 def exiting(plugin: Plugin) -> Plugin:
-    """The same, save that it ends the process where the other raises an error."""
+    """Return the same plugin, except that it calls `sys.exit` instead of raising an error."""
     method, usual, more = plugin.made_of
     return of(method, exits, usual, **more)
 
@@ -194,7 +194,7 @@ def test_the_pod_leaves_nothing_behind_and_is_tried_again_after_a_while(plugin: 
     assert [reason for reason, _ in stage.told("bad")] == ["FailedScheduling"] * 2
 
 
-def test_the_words_of_the_error_are_told() -> None:
+def test_the_message_of_the_error_is_reported() -> None:
     stage = Stage(MISBEHAVING["filter raises"])
     stage.create(room("n1"), BAD)
     stage.run(until=0.5)
@@ -211,7 +211,7 @@ def test_the_words_of_the_error_are_told() -> None:
     ],
     ids=["raises", "exits", "answers nothing", "answers a number"],
 )
-def test_a_post_filter_that_misbehaves_is_quoted_beside_why_no_node_would_do(plugin: Plugin) -> None:
+def test_the_message_quotes_a_post_filter_that_fails_after_why_no_node_fits(plugin: Plugin) -> None:
     stage = Stage(plugin, defaults=True)
     stage.create(room("n1"), BAD.requests(cpu="9"), GOOD)
     stage.run()
@@ -220,7 +220,7 @@ def test_a_post_filter_that_misbehaves_is_quoted_beside_why_no_node_would_do(plu
     assert stage.condition("bad").reason == "Unschedulable"
 
 
-def test_a_post_filter_that_finds_a_way_is_the_last_one_asked() -> None:
+def test_a_post_filter_that_finds_a_way_is_the_last_one_called() -> None:
     found = of("post_filter", lambda: PostFilterResult(nominated="n1"))
     never = of("post_filter", raises)
     never.name = "NeverAsked"
@@ -248,7 +248,7 @@ def found_as(name: str, plugin: Plugin) -> Plugin:
     ],
     ids=["raises", "exits", "answers a number", "answers Error"],
 )
-def test_what_post_bind_says_changes_nothing(plugin: Plugin) -> None:
+def test_the_answer_of_post_bind_changes_nothing(plugin: Plugin) -> None:
     stage = Stage(plugin)
     stage.create(room("n1"), BAD)
     stage.run()
@@ -261,7 +261,7 @@ def test_what_post_bind_says_changes_nothing(plugin: Plugin) -> None:
     [of("pre_enqueue", raises), of("pre_enqueue", exits), of("pre_enqueue", number)],
     ids=["raises", "exits", "answers a number"],
 )
-def test_a_pre_enqueue_that_misbehaves_keeps_its_pod_out_and_no_other(plugin: Plugin) -> None:
+def test_a_pre_enqueue_that_fails_keeps_only_that_pod_out(plugin: Plugin) -> None:
     stage = Stage(plugin)
     stage.create(room("n1"), BAD, GOOD)
     stage.run()
@@ -282,7 +282,7 @@ class Sorts:
 
 
 @pytest.mark.parametrize("fails", [raises, exits])
-def test_a_queue_sort_that_fails_is_told_and_the_pods_are_tried_all_the_same(
+def test_a_queue_sort_that_fails_is_reported_and_the_pods_are_tried(
     fails: Callable[[], Any],
 ) -> None:
     stage = Stage(Sorts(lambda name: fails() if name == "bad" else name))
@@ -301,7 +301,7 @@ def test_a_queue_sort_whose_keys_cannot_be_compared_does_not_stop_the_queue() ->
     assert (stage.node_of("good"), stage.node_of("bad")) == ("n1", "n1")
 
 
-def test_unreserve_that_raises_does_not_keep_the_others_from_theirs() -> None:
+def test_an_unreserve_that_raises_does_not_stop_the_others() -> None:
     undone: list[str] = []
     first = of("reserve", absent, unreserve=lambda *_: undone.append("first"))
     second = found_as("Second", of("reserve", raises, unreserve=raises_always))
@@ -316,7 +316,7 @@ def raises_always(*_: Any) -> None:
     raises()
 
 
-def test_a_hint_that_exits_has_the_pod_tried_again() -> None:
+def test_a_hint_that_exits_wakes_the_pod() -> None:
     def hint(*_: Any) -> bool:
         return bool(exits())
 
@@ -328,7 +328,7 @@ def test_a_hint_that_exits_has_the_pod_tried_again() -> None:
     assert len(stage.told("bad")) == 2
 
 
-def test_whoever_ends_the_scheduler_is_not_held_up_by_a_plugin() -> None:
+def test_a_keyboard_interrupt_in_a_plugin_ends_the_scheduler() -> None:
     def interrupted() -> Any:
         raise KeyboardInterrupt
 
@@ -338,7 +338,7 @@ def test_whoever_ends_the_scheduler_is_not_held_up_by_a_plugin() -> None:
         stage.run()
 
 
-def test_a_local_filter_that_answers_nothing_about_a_changed_node_lets_the_pod_in() -> None:
+def test_a_local_filter_that_returns_none_for_a_changed_node_accepts_it() -> None:
     stage = Stage(of("filter", absent, scope=Scope.PODS))
     stage.create(room("n1"), GOOD)
     stage.create(pod("next").requests(cpu="1").labels(app="good"), at=1.0)

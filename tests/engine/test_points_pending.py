@@ -1,4 +1,4 @@
-"""A filter that says Pending: not yet. It waits for something that evicting pods would not bring about."""
+"""A filter that says Pending: it waits for something that preemption does not help with."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ A = pod("a").requests(cpu="1")
 
 
 class NotYet:
-    """Waits for a node's label, in one of the two forms of a filter."""
+    """Waits for a label of the node, in one of the two forms of a filter."""
 
     name = "NotYet"
     wakes_on = (WakeOn(Resource.NODE, Action.UPDATE_NODE_LABEL),)
@@ -49,12 +49,12 @@ def test_a_pod_that_a_filter_calls_pending_is_tried_at_once_when_what_it_waits_f
     assert entry.rejectors == {"NotYet"}
     assert entry.pending == {"NotYet"}
     stage.engine.receive(Change(room("n1"), room("n1").labels(ready="yes")), now=0.2)
-    # Not in backoff, as one that was merely refused.
+    # A pod that was rejected otherwise would be in backoff.
     assert stage.place("a") == "active"
 
 
 @not_yet
-def test_evicting_pods_does_not_help_where_a_filter_says_pending(plugin: type) -> None:
+def test_preemption_does_not_help_on_a_node_that_a_filter_calls_pending(plugin: type) -> None:
     stage = Stage(plugin(), defaults=True)
     stage.create(room("n1"), pod("low").on("n1").requests(cpu="1"), A.priority(9))
     stage.run(until=0.5)

@@ -1,4 +1,4 @@
-"""Preemption in virtual time: who has to go, where, and what becomes of all."""
+"""Preemption in virtual time: on which node, which victims, and what happens then."""
 
 import pytest
 from tests.engine.stage import Stage, engine_of, room
@@ -34,7 +34,7 @@ def leaving(stage: Stage) -> set[str]:
     return {each.metadata.name for each in pods if each.metadata.deletion_timestamp is not None}
 
 
-# The node is chosen by the first of these that tells two apart.
+# The first of these criteria that differs chooses the node.
 
 
 def test_the_node_with_the_fewest_violated_budgets_is_chosen() -> None:
@@ -68,7 +68,7 @@ def test_then_the_node_with_the_smallest_sum_of_priorities() -> None:
 
 
 def test_then_the_node_with_the_fewest_victims() -> None:
-    # The sum counts each priority from the lowest there is: two of the lowest weigh as much as one.
+    # The sum counts priorities from the lowest possible one: two pods of that priority count as much as one.
     lowest = -(2**31)
     stage = stage_with(
         victim("a1", "n1", cpu="1", priority=lowest),
@@ -95,7 +95,7 @@ def test_then_the_node_whose_most_important_victim_started_last() -> None:
 # Victims.
 
 
-def test_no_more_pods_go_than_have_to_and_the_more_important_stay() -> None:
+def test_no_more_pods_are_evicted_than_needed_and_the_important_ones_stay() -> None:
     stage = stage_with(
         victim("low", "n1", cpu="1", priority=1), victim("high", "n1", cpu="1", priority=9), nodes=1
     )
@@ -125,14 +125,14 @@ def test_pods_of_equal_priority_are_never_victims() -> None:
     )
 
 
-def test_a_protected_pod_goes_nevertheless_if_there_is_no_other_way() -> None:
+def test_a_protected_pod_is_evicted_if_there_is_no_other_way() -> None:
     stage = stage_with(victim("protected", "n1"), nodes=1)
     stage.create(pdb("budget", app="protected"), VIP)
     stage.run(until=1.0)
     assert leaving(stage) == {"protected"}
 
 
-def test_a_budget_that_still_allows_disruptions_protects_nobody() -> None:
+def test_a_budget_that_still_allows_disruptions_protects_no_pod() -> None:
     stage = stage_with(victim("a", "n1"), victim("b", "n2", priority=50))
     stage.create(pdb("budget", app="a").allows(1), VIP)
     stage.run(until=1.0)
@@ -148,7 +148,7 @@ def test_a_pod_that_must_not_preempt_waits() -> None:
     assert stage.message("vip").endswith("preemption: not eligible due to preemptionPolicy=Never.")
 
 
-def test_where_preemption_cannot_help_nobody_goes() -> None:
+def test_no_pod_is_evicted_if_preemption_cannot_help() -> None:
     stage = stage_with(victim("low", "n1"), nodes=1)
     stage.create(VIP.requests(cpu="3"))
     stage.run()
@@ -158,10 +158,10 @@ def test_where_preemption_cannot_help_nobody_goes() -> None:
     )
 
 
-# What happens then.
+# After the decision.
 
 
-def test_victims_are_told_why_and_the_pod_gets_the_node_when_they_are_gone() -> None:
+def test_victims_get_a_condition_and_the_pod_gets_the_node_when_they_are_gone() -> None:
     stage = stage_with(victim("low", "n1"), nodes=1)
     stage.create(VIP, at=10.0)
     stage.run(until=14.9)
@@ -177,10 +177,10 @@ def test_victims_are_told_why_and_the_pod_gets_the_node_when_they_are_gone() -> 
     assert "default/low" not in stage.cluster.pods
 
 
-def test_while_the_victims_are_leaving_nobody_else_is_evicted() -> None:
+def test_no_other_pod_is_evicted_while_the_victims_are_leaving() -> None:
     stage = stage_with(victim("low", "n1"), victim("other", "n2", priority=50))
     stage.create(VIP)
-    # Something happens, and the pod is tried again before its victim has gone.
+    # An event wakes the pod before its victim is gone.
     stage.create(room("n3", "2").taint("dedicated"), at=1.0)
     stage.run(until=3.0)
     assert len(stage.told("vip")) == 2
@@ -198,7 +198,7 @@ def test_a_pod_that_is_already_leaving_is_not_evicted_again() -> None:
     assert stage.told("low") == []
 
 
-def test_if_the_room_appears_elsewhere_meanwhile_the_pod_goes_there() -> None:
+def test_if_another_node_gets_free_meanwhile_the_pod_goes_there() -> None:
     stage = stage_with(victim("low", "n1"), nodes=1)
     stage.create(VIP, at=10.0)
     stage.create(room("n2", "2"), at=11.0)
@@ -206,7 +206,7 @@ def test_if_the_room_appears_elsewhere_meanwhile_the_pod_goes_there() -> None:
     assert stage.node_of("vip") == "n2"
 
 
-def test_lesser_pods_that_were_promised_the_node_are_told_that_it_is_off() -> None:
+def test_nominations_of_lesser_pods_to_the_node_are_removed() -> None:
     stage = stage_with(victim("low", "n1"), nodes=1)
     stage.create(VIP.priority(50), at=1.0)
     stage.create(pod("king").requests(cpu="2").priority(1000), at=2.0)
@@ -218,7 +218,7 @@ def test_lesser_pods_that_were_promised_the_node_are_told_that_it_is_off() -> No
 
 
 class HoldsLesser:
-    """Holds pods of no priority in Permit."""
+    """Holds pods without priority in Permit."""
 
     name = "HoldsLesser"
     wakes_on = ()
@@ -254,7 +254,7 @@ def test_if_an_eviction_fails_the_pod_is_tried_again_at_once() -> None:
     assert [r.effect.name for r in again] == ["low"]  # type: ignore[union-attr]
 
 
-def test_an_evicted_pod_that_was_gone_already_is_as_good_as_evicted() -> None:
+def test_a_victim_that_is_gone_already_counts_as_evicted() -> None:
     engine = engine_of(defaults=True)
     for thing in (room("n1", "2"), victim("low", "n1"), VIP):
         engine.receive(Change(None, thing), now=0.0)
@@ -272,7 +272,7 @@ def test_the_nomination_is_gone_from_the_engine_once_the_pod_is_bound() -> None:
 
 
 @pytest.mark.parametrize("deleted_at", [2.0, 7.0])
-def test_a_preemptor_that_is_deleted_leaves_no_promise_behind(deleted_at: float) -> None:
+def test_a_preemptor_that_is_deleted_leaves_no_nomination_behind(deleted_at: float) -> None:
     stage = stage_with(victim("low", "n1"), nodes=1)
     stage.create(VIP, at=1.0)
     stage.delete(VIP, at=deleted_at)

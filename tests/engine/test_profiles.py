@@ -1,4 +1,4 @@
-"""Several profiles in one process, a share of the nodes only, and nodes that are equally good."""
+"""Several profiles in one process, percentages of nodes, and ties."""
 
 from collections import Counter
 
@@ -50,7 +50,7 @@ def test_each_profile_has_weights_of_its_own() -> None:
     assert (stage.node_of("a"), stage.node_of("b")) == ("n1", "n2")
 
 
-def test_pods_of_all_profiles_stand_in_one_queue() -> None:
+def test_pods_of_all_profiles_share_one_queue() -> None:
     stage = two_profiles()
     stage.create(
         pod("low").scheduler("left"),
@@ -70,11 +70,11 @@ def test_pods_of_another_scheduler_are_left_alone() -> None:
     assert stage.place("foreign") == "nowhere"
 
 
-# A share of the nodes.
+# Percentage of nodes to score.
 
 
 class Scene:
-    """500 nodes in one zone, of which a share is examined; each decision tells how many were scored."""
+    """Decide for pods on 500 nodes in one zone; returns how many nodes were scored for each."""
 
     def __init__(self, percentage: int, count: int = 500) -> None:
         self.plugin = Prefers("none")
@@ -100,9 +100,7 @@ class Scene:
     ("percentage", "nodes", "scored"),
     [(0, 500, 500), (100, 500, 500), (50, 500, 250), (30, 500, 150), (5, 500, 100), (50, 99, 99)],
 )
-def test_so_many_nodes_are_scored_as_the_percentage_says_but_at_least_100(
-    percentage: int, nodes: int, scored: int
-) -> None:
+def test_the_percentage_of_nodes_is_scored_but_at_least_100(percentage: int, nodes: int, scored: int) -> None:
     scene = Scene(percentage, nodes)
     scene.place("a")
     assert scene.plugin.scored == [scored]
@@ -140,7 +138,7 @@ def test_heap_takes_the_first_to_come_if_all_are_equal() -> None:
     assert set(picks("heap")) == {"n3"}
 
 
-def test_random_takes_each_at_times_and_follows_the_seed() -> None:
+def test_random_takes_every_node_at_times_and_follows_the_seed() -> None:
     counts = Counter(picks("random"))
     assert min(counts[f"n{number}"] for number in (1, 2, 3)) > 5
     assert picks("random") == picks("random") != picks("random", seed=1)
@@ -150,6 +148,6 @@ def test_random_takes_each_at_times_and_follows_the_seed() -> None:
     ("scores", "place"),
     [([1, 1, 5, 5], 3), ([1, 5, 5], 1), ([1, 1, 1, 1, 5, 5], 4), ([7, 7, 7], 0), ([2], 0)],
 )
-def test_a_heap_breaks_ties_as_that_of_go_does(scores: list[int], place: int) -> None:
+def test_heap_breaks_ties_as_the_heap_of_go_does(scores: list[int], place: int) -> None:
     rows = np.arange(len(scores)) * 10
     assert heap_pick(rows, np.array(scores)) == place * 10

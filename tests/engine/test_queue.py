@@ -1,4 +1,4 @@
-"""Who is tried next, and when."""
+"""Which pod is tried next, and when."""
 
 import pytest
 from tests.engine.queues import FIT, NODE_ADDED, NODE_LABELLED, POD_GONE, Scene
@@ -12,7 +12,7 @@ def test_the_most_important_pod_first_then_the_longest_waiting() -> None:
     assert Scene(B, A, C.priority(5), pod("d").priority(-1)).names() == ["c", "b", "a", "d"]
 
 
-def test_pods_of_one_moment_come_in_the_order_they_were_told() -> None:
+def test_pods_of_one_moment_are_tried_in_the_order_in_which_they_came() -> None:
     scene = Scene()
     for waiting in (B, C, A):
         scene.queue.put(waiting, now=1.0)
@@ -25,13 +25,13 @@ def test_a_pod_put_twice_is_tried_once_in_its_newest_version() -> None:
     assert scene.queue.pop() is None
 
 
-def test_a_pod_whose_priority_changed_takes_its_new_turn() -> None:
+def test_a_pod_whose_priority_changed_takes_its_new_place() -> None:
     scene = Scene(A, B)
     scene.queue.put(B.priority(9), now=2.0)
     assert scene.names() == ["b", "a"]
 
 
-def test_a_pod_in_backoff_whose_priority_changed_takes_its_new_turn() -> None:
+def test_a_pod_in_backoff_whose_priority_changed_takes_its_new_place() -> None:
     scene = Scene(A, B)
     first, second = scene.popped(), scene.popped()
     scene.queue.event(NODE_ADDED, now=2.0)
@@ -42,15 +42,15 @@ def test_a_pod_in_backoff_whose_priority_changed_takes_its_new_turn() -> None:
     assert scene.names() == ["b", "a"]
 
 
-def test_what_was_worked_out_of_a_pod_is_gone_when_its_spec_or_labels_change() -> None:
+def test_the_shape_of_a_pod_is_dropped_when_its_spec_or_labels_change() -> None:
     scene = Scene(A)
     entry = scene.queue.find(A)
     assert entry is not None
-    entry.info = "worked out"
+    entry.shape_key = b"of the pod"
     scene.queue.put(A.condition("PodScheduled", "False"), now=1.0)
-    assert entry.info == "worked out"
+    assert entry.shape_key == b"of the pod"
     scene.queue.put(A.labels(v="2"), now=1.0)
-    assert entry.info is None
+    assert entry.shape_key is None
 
 
 def test_pop_counts_attempts() -> None:
@@ -76,7 +76,7 @@ def test_withdrawing_a_pod_leaves_its_successor() -> None:
     assert scene.names() == ["a"]
 
 
-def test_a_pod_withdrawn_during_its_flight_does_not_come_back() -> None:
+def test_a_pod_withdrawn_while_in_flight_does_not_come_back() -> None:
     scene = Scene(A)
     entry = scene.popped()
     scene.queue.withdraw(A)
@@ -87,7 +87,7 @@ def test_a_pod_withdrawn_during_its_flight_does_not_come_back() -> None:
     assert not scene.queue.holds(A)
 
 
-def test_a_pod_withdrawn_and_put_back_during_its_flight_is_tried_once() -> None:
+def test_a_pod_withdrawn_and_put_back_while_in_flight_is_tried_once() -> None:
     scene = Scene(A)
     entry = scene.popped()
     scene.queue.withdraw(A)
@@ -98,7 +98,7 @@ def test_a_pod_withdrawn_and_put_back_during_its_flight_is_tried_once() -> None:
     assert scene.names() == ["a"]
 
 
-def test_the_end_of_a_flight_does_not_touch_the_successor() -> None:
+def test_settling_a_pod_in_flight_does_not_touch_its_successor() -> None:
     scene = Scene(A)
     old = scene.popped()
     scene.queue.put(A.uid("second"), now=1.0)
@@ -117,7 +117,7 @@ def test_a_failure_of_a_predecessor_does_not_bring_it_back() -> None:
     assert scene.names() == ["a"]
 
 
-def test_a_flight_ends_only_once() -> None:
+def test_a_pod_in_flight_ends_its_attempt_only_once() -> None:
     scene = Scene(A)
     entry = scene.rejected(now=1.0)
     scene.queue.fail(entry, now=2.0)
@@ -136,7 +136,7 @@ def test_a_withdrawn_pod_leaves_no_deadline_behind() -> None:
     assert not scene.queue.has_active
 
 
-# Errors back off; nothing shortens that.
+# Backoff.
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_backoff_doubles_up_to_ten_seconds(errors: int, seconds: int) -> None:
     entry = scene.popped()
     entry.errors = errors - 1
     scene.queue.fail(entry, now=100.9)
-    # In the second in which it ends, or rather at the end of that second.
+    # At the end of the second in which it ends.
     over = 100 + seconds + 1.0
     assert scene.queue.next_due == over
     scene.queue.flush(now=over - 0.01)
@@ -171,14 +171,14 @@ def test_without_a_limit_there_is_no_backoff() -> None:
     assert scene.place(A) == "active"
 
 
-def test_an_error_is_not_tried_again_early_even_if_there_is_nothing_else_to_do() -> None:
+def test_a_pod_after_an_error_waits_for_its_backoff_even_if_no_other_is_active() -> None:
     scene = Scene(A)
     scene.queue.fail(scene.popped(), now=1.0)
     assert not scene.queue.has_active
     assert scene.queue.pop() is None
 
 
-def test_backoff_of_a_rejected_pod_is_seen_only_while_others_are_active() -> None:
+def test_a_rejected_pod_waits_for_its_backoff_only_while_others_are_active() -> None:
     scene = Scene(A, B)
     scene.rejected(now=10.0)
     scene.queue.event(POD_GONE, now=10.5)
@@ -189,7 +189,7 @@ def test_backoff_of_a_rejected_pod_is_seen_only_while_others_are_active() -> Non
     assert scene.heard[-1] == "active PopFromBackoffQ"
 
 
-def test_backoffs_that_end_in_the_same_second_are_over_together_in_the_order_of_the_active_pods() -> None:
+def test_backoffs_that_end_in_the_same_second_end_together_in_the_order_of_the_queue() -> None:
     scene = Scene(A, B.priority(5), C.priority(9))
     entries = [scene.popped(), scene.popped(), scene.popped()]
     scene.queue.event(NODE_ADDED, now=2.0)
@@ -209,7 +209,7 @@ def test_the_backoff_that_ends_in_an_earlier_second_is_taken_first() -> None:
 
 
 @pytest.mark.parametrize(("now", "place"), [(11.9, "backoff"), (12.0, "active")])
-def test_a_woken_pod_sits_out_what_is_left_of_its_backoff(now: float, place: str) -> None:
+def test_a_woken_pod_waits_for_the_rest_of_its_backoff(now: float, place: str) -> None:
     scene = Scene(A)
     scene.rejected(now=10.0)
     scene.queue.event(POD_GONE, now=now)
@@ -225,10 +225,10 @@ def test_pods_that_found_no_room_are_tried_by_priority_then_by_age_when_a_node_c
     assert scene.names() == ["c", "a", "b"]
 
 
-def test_an_unschedulable_pod_that_nothing_happens_to_is_tried_after_five_minutes() -> None:
+def test_an_unschedulable_pod_is_tried_after_five_minutes_without_an_event() -> None:
     scene = Scene(A)
     scene.rejected(now=10.0)
-    # The first look, of one every 30 seconds, after its 300 seconds are over.
+    # The first sweep after 300 seconds, with one every 30 seconds.
     assert scene.queue.next_due == 330.0
     scene.queue.flush(now=329.9)
     assert scene.place(A) == "unschedulable"
@@ -237,7 +237,7 @@ def test_an_unschedulable_pod_that_nothing_happens_to_is_tried_after_five_minute
     assert scene.heard[-1] == "active UnschedulableTimeout"
 
 
-def test_patience_with_unschedulable_pods_can_be_shortened() -> None:
+def test_the_longest_wait_of_unschedulable_pods_can_be_configured() -> None:
     scene = Scene(A, max_unschedulable_seconds=5.0)
     scene.rejected(now=10.0)
     assert scene.queue.next_due == 30.0
@@ -251,7 +251,7 @@ def test_a_pod_woken_in_time_is_not_overdue_later() -> None:
     assert scene.queue.next_due is None
 
 
-def test_a_flush_for_lack_of_events_reaches_pods_in_flight() -> None:
+def test_a_flush_of_overdue_pods_counts_as_an_event_for_pods_in_flight() -> None:
     scene = Scene(A, B)
     scene.rejected(now=10.0)
     entry = scene.popped()
@@ -260,7 +260,7 @@ def test_a_flush_for_lack_of_events_reaches_pods_in_flight() -> None:
     assert scene.place(B) == "backoff"
 
 
-def test_metrics_hear_where_pods_go_and_why() -> None:
+def test_the_observer_is_called_with_places_and_reasons() -> None:
     scene = Scene(A, B.gates("wait"))
     scene.rejected(now=10.0)
     scene.queue.event(NODE_LABELLED, now=10.2)

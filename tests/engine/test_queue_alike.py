@@ -1,4 +1,4 @@
-"""Pods that are alike, rejected by the same plugins: a hint that promises so is asked about one of them."""
+"""Pods of one shape that the same plugins rejected: a hint with `by_shape` is called for one of them."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ A, B, C = pod("a"), pod("b"), pod("c").labels(app="other")
 
 
 class Hint:
-    """Says yes about pods without a label, or with this one; notes whom it was asked about."""
+    """Helps pods without a label or with this one, and notes the pods that it is called for."""
 
     def __init__(self, app: str | None = None) -> None:
         self._app = app
@@ -25,18 +25,18 @@ class Hint:
 
 
 def scene_of(*pods: Pod, hint: Hint, by_shape: bool = True) -> Scene:
-    """All of them rejected, those with equal labels alike."""
+    """Return a queue with all pods rejected; those with equal labels have one shape."""
     scene = Scene(*pods)
     node = Action.ADD | Action.UPDATE_NODE_LABEL
     scene.plugins.wakes_on["Fit"] = (WakeOn(Resource.NODE, node, hint, by_shape=by_shape),)
     for _ in pods:
         entry = scene.popped()
-        entry.info = repr(entry.pod.metadata.labels).encode()
+        entry.shape_key = repr(entry.pod.metadata.labels).encode()
         scene.queue.fail(entry, now=10.0, rejectors=FIT)
     return scene
 
 
-def test_a_hint_is_asked_once_and_all_that_are_alike_wake() -> None:
+def test_a_hint_is_called_once_and_all_pods_of_the_shape_wake() -> None:
     hint = Hint()
     scene = scene_of(A, B, C, hint=hint)
     scene.queue.event(NODE_ADDED, now=60.0)
@@ -45,7 +45,7 @@ def test_a_hint_is_asked_once_and_all_that_are_alike_wake() -> None:
     assert scene.place(C) == "unschedulable"
 
 
-def test_a_hint_that_does_not_promise_it_is_asked_about_each() -> None:
+def test_a_hint_that_is_not_by_shape_is_called_for_each_pod() -> None:
     hint = Hint("nobody")
     scene_of(A, B, C, hint=hint, by_shape=False).queue.event(NODE_ADDED, now=60.0)
     assert sorted(hint.asked) == ["a", "b", "c"]
@@ -59,7 +59,7 @@ def test_pods_wake_in_the_order_in_which_they_came(by_shape: bool) -> None:
     assert scene.plugins.asked == [("a", ""), ("b", "")]
 
 
-def test_a_pod_that_has_changed_is_like_the_others_no_longer() -> None:
+def test_a_pod_that_changed_is_in_another_group() -> None:
     hint = Hint()
     scene = scene_of(A, B, hint=hint)
     scene.queue.put(B.labels(app="other"), now=20.0)
@@ -68,7 +68,7 @@ def test_a_pod_that_has_changed_is_like_the_others_no_longer() -> None:
     assert sorted(hint.asked) == ["a", "b"]
 
 
-def test_a_pod_that_is_gone_speaks_for_nobody() -> None:
+def test_a_hint_is_not_called_for_a_pod_that_is_gone() -> None:
     hint = Hint()
     scene = scene_of(A, B, hint=hint)
     scene.queue.withdraw(B)

@@ -1,4 +1,4 @@
-"""Pods that plugins keep out of the queue, and pods that plugins push to its front."""
+"""Pods that plugins gate, and pods that plugins activate."""
 
 import pytest
 from tests.engine.queues import ANYTHING, FIT, NODE_ADDED, POD_GONE, Scene
@@ -31,7 +31,7 @@ def test_a_pod_is_active_as_soon_as_its_last_gate_is_removed() -> None:
 
 
 @pytest.mark.parametrize("event", [NODE_ADDED, POD_GONE, ANYTHING])
-def test_a_gated_pod_is_not_even_looked_at_for_events_that_its_gate_does_not_name(
+def test_a_gate_is_not_asked_again_after_events_that_it_does_not_wake_on(
     event: ClusterEvent,
 ) -> None:
     scene = Scene(A.gates("wait"))
@@ -40,7 +40,7 @@ def test_a_gated_pod_is_not_even_looked_at_for_events_that_its_gate_does_not_nam
     assert scene.plugins.asked == []
 
 
-def test_the_gate_is_asked_again_first_when_an_event_comes_that_it_names() -> None:
+def test_the_gate_is_asked_first_after_an_event_that_it_wakes_on() -> None:
     scene = Scene()
     scene.plugins.wakes_on["Quota"] = (WakeOn(Resource.POD, Action.DELETE),)
     is_open = False
@@ -54,7 +54,7 @@ def test_the_gate_is_asked_again_first_when_an_event_comes_that_it_names() -> No
     assert scene.place(A) == "active"
 
 
-def test_a_pod_may_come_from_one_gate_to_the_next() -> None:
+def test_a_pod_can_pass_one_gate_and_be_gated_by_the_next() -> None:
     scene = Scene()
     scene.plugins.wakes_on["Quota"] = (WakeOn(Resource.POD, Action.DELETE),)
     scene.plugins.gates["Quota"] = lambda _pod: False
@@ -65,7 +65,7 @@ def test_a_pod_may_come_from_one_gate_to_the_next() -> None:
     assert (entry.gated_by, entry.place) == ("Quota", "gated")
 
 
-def test_a_rejected_pod_has_to_pass_the_gates_again() -> None:
+def test_a_rejected_pod_must_pass_the_gates_again() -> None:
     scene = Scene(A)
     entry = scene.rejected(now=10.0)
     scene.plugins.gates["Preemption"] = lambda _pod: False
@@ -75,7 +75,7 @@ def test_a_rejected_pod_has_to_pass_the_gates_again() -> None:
     assert scene.heard[-1] == "gated AssignedPodDelete"
 
 
-def test_a_pod_out_of_backoff_has_passed_the_gates_before() -> None:
+def test_a_pod_whose_backoff_is_over_is_not_gated_again() -> None:
     scene = Scene(A)
     scene.queue.fail(scene.popped(), now=10.0)
     scene.plugins.gates["Preemption"] = lambda _pod: False
@@ -92,13 +92,13 @@ def test_an_activated_pod_skips_backoff_and_hints() -> None:
     assert scene.heard[-2:] == ["active ForceActivate", "active ForceActivate"]
 
 
-def test_an_activated_pod_has_to_pass_the_gates() -> None:
+def test_an_activated_pod_must_pass_the_gates() -> None:
     scene = Scene(A.gates("wait"))
     scene.queue.activate([A], now=10.0)
     assert scene.place(A) == "gated"
 
 
-def test_a_pod_activated_during_its_flight_comes_back_after_backoff_but_no_other_does() -> None:
+def test_only_the_pod_activated_while_in_flight_comes_back_after_backoff() -> None:
     scene = Scene(A, B)
     first, second = scene.popped(), scene.popped()
     scene.queue.activate([A], now=5.0)
@@ -113,7 +113,7 @@ def test_activating_an_active_pod_changes_nothing() -> None:
     assert scene.names() == ["a"]
 
 
-def test_gated_pods_that_are_activated_together_are_tried_in_the_order_they_were_named_in() -> None:
+def test_gated_pods_that_are_activated_together_are_tried_in_the_order_given() -> None:
     scene = Scene()
     is_open = False
     scene.plugins.gates["Plan"] = lambda _pod: is_open
@@ -124,7 +124,7 @@ def test_gated_pods_that_are_activated_together_are_tried_in_the_order_they_were
     assert scene.names() == ["c", "a", "b"]
 
 
-def test_pods_to_be_tried_can_be_held_again() -> None:
+def test_active_pods_can_be_held() -> None:
     scene = Scene(A, B, pod("c"))
     scene.queue.fail(scene.popped(), now=10.0)
     assert (scene.place(A), scene.place(B)) == ("backoff", "active")

@@ -1,4 +1,4 @@
-"""Whatever happens, no pod is lost, none is in two places, and none is tried twice at a time."""
+"""After any events, no pod is lost, in two places, or tried twice at a time."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.engine.queues import ANYTHING, NODE_ADDED, NODE_LABELLED, POD_ADDED, POD_GONE, Scene
 
 from longshore.api import Pod
-from longshore.engine.queue.scheduling_queue import Entry, Place
+from longshore.engine.queue.scheduling_queue import Place, QueueEntry
 from longshore.framework import ClusterEvent
 from longshore.testing import PodBuilder, pod
 
@@ -17,7 +17,7 @@ PLUGINS = st.frozensets(st.sampled_from(["Fit", "Claims", "Extender"]), min_size
 
 @st.composite
 def pods(draw: st.DrawFn) -> PodBuilder:
-    """Few names, so that most are new versions of pods that wait already; some are successors, some gated."""
+    """Return a pod. Names are few, so most are new versions of waiting pods; some are successors or gated."""
     name = draw(NAMES)
     built = pod(name).uid(f"{name}-{draw(st.sampled_from('1112'))}").priority(draw(st.integers(0, 2)))
     built = built.requests(cpu=draw(st.sampled_from("12")))
@@ -33,9 +33,9 @@ class QueueLife(RuleBasedStateMachine):
         self.scene = Scene(max_unschedulable_seconds=20.0)
         self.queue = self.scene.queue
         self.now = 0.0
-        # The pods that wait, in the version told last, and those that are being tried.
+        # The waiting pods in their newest version, and those that are being tried.
         self.pods: dict[str, Pod] = {}
-        self.flights: list[Entry] = []
+        self.flights: list[QueueEntry] = []
         self.gate_open = True
         self.scene.plugins.gates["Gate"] = lambda pod: self.gate_open or "gate" not in pod.metadata.labels
 
@@ -66,7 +66,7 @@ class QueueLife(RuleBasedStateMachine):
             assert self.scene.plugins.sort_key(entry.pod, entry.timestamp) == min(keys)
         self.flights.append(entry)
 
-    def landing(self, which: int) -> Entry:
+    def landing(self, which: int) -> QueueEntry:
         return self.flights.pop(which % len(self.flights))
 
     @precondition(lambda self: self.flights)
@@ -128,11 +128,11 @@ class QueueLife(RuleBasedStateMachine):
         assert waiting.keys() <= self.pods.keys()
 
     @invariant()
-    def nothing_is_noted_without_a_flight(self) -> None:
-        assert self.flights or not self.queue._flights.noted
+    def no_events_are_kept_without_a_pod_in_flight(self) -> None:
+        assert self.flights or not len(self.queue._in_flight)
 
     def teardown(self) -> None:
-        """In the end, whoever is not kept out can be tried."""
+        """In the end, every pod that is not gated can be tried."""
         for entry in self.flights:
             self.queue.fail(entry, now=self.now)
         self.gate_open = True

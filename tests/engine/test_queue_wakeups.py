@@ -1,4 +1,4 @@
-"""What brings a rejected pod back: events that its rejecting plugins care for, and changes of its own."""
+"""What wakes a rejected pod: events that the rejecting plugins wake on, and changes of the pod itself."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def broken(_pod: Pod, _old: Any, _new: Any) -> bool:
     raise RuntimeError("a mistake in the plugin")
 
 
-def test_only_events_that_the_rejecting_plugin_names_wake_a_pod() -> None:
+def test_only_events_that_the_rejecting_plugin_wakes_on_wake_a_pod() -> None:
     scene = Scene(A)
     scene.rejected(now=10.0)
     scene.queue.event(NODE_LABELLED, now=60.0)
@@ -44,7 +44,7 @@ def test_only_events_that_the_rejecting_plugin_names_wake_a_pod() -> None:
     assert scene.heard[-1] == "active AssignedPodDelete"
 
 
-def test_another_pod_that_asks_for_less_wakes_a_pod_rejected_by_fit() -> None:
+def test_another_pod_that_requests_less_wakes_a_pod_rejected_by_fit() -> None:
     scene = Scene(A)
     scene.rejected(now=10.0)
     web = pod("web").on("n1")
@@ -53,7 +53,7 @@ def test_another_pod_that_asks_for_less_wakes_a_pod_rejected_by_fit() -> None:
     assert scene.heard[-1] == "active AssignedPodUpdatePodScaleDown"
 
 
-def test_only_the_plugins_that_rejected_the_pod_have_a_say() -> None:
+def test_only_hints_of_the_plugins_that_rejected_the_pod_are_called() -> None:
     scene = Scene(A)
     scene.plugins.wakes_on["Ports"] = (WakeOn(Resource.NODE, Action.UPDATE_NODE_LABEL),)
     scene.rejected(now=10.0)
@@ -61,7 +61,7 @@ def test_only_the_plugins_that_rejected_the_pod_have_a_say() -> None:
     assert scene.place(A) == "unschedulable"
 
 
-def test_one_plugin_that_sees_hope_is_enough() -> None:
+def test_one_hint_that_returns_true_is_enough() -> None:
     scene = Scene(A)
     scene.plugins.wakes_on["Ports"] = (WakeOn(Resource.NODE, Action.UPDATE_NODE_LABEL),)
     scene.rejected(now=10.0, by=FIT | {"Ports"})
@@ -69,7 +69,7 @@ def test_one_plugin_that_sees_hope_is_enough() -> None:
     assert scene.place(A) == "active"
 
 
-def test_the_hint_sees_the_pod_and_the_object_before_and_after() -> None:
+def test_a_hint_gets_the_pod_and_the_object_before_and_after() -> None:
     seen: list[tuple[Any, ...]] = []
 
     def hint(*what: Any) -> bool:
@@ -84,7 +84,7 @@ def test_the_hint_sees_the_pod_and_the_object_before_and_after() -> None:
     assert scene.place(A) == "unschedulable"
 
 
-def test_a_hint_that_raises_counts_as_hope() -> None:
+def test_a_hint_that_raises_wakes_the_pod() -> None:
     scene = Scene(A)
     scene.plugins.wakes_on["Fit"] = (WakeOn(Resource.NODE, Action.ADD, broken),)
     scene.rejected(now=10.0)
@@ -100,7 +100,7 @@ def test_any_event_wakes_a_pod_rejected_by_an_extender(event: ClusterEvent) -> N
     assert scene.place(A) == "active"
 
 
-def test_a_plugin_that_waits_for_nodes_hears_of_their_taints_too() -> None:
+def test_a_plugin_that_wakes_on_new_nodes_wakes_on_their_taints_too() -> None:
     scene = Scene(A, B)
     scene.plugins.wakes_on["Fit"] = (WakeOn(Resource.NODE, Action.ADD, never),)
     scene.plugins.wakes_on["Taints"] = (
@@ -113,7 +113,7 @@ def test_a_plugin_that_waits_for_nodes_hears_of_their_taints_too() -> None:
     assert (scene.place(A), scene.place(B)) == ("active", "unschedulable")
 
 
-def test_an_event_may_be_kept_to_some_of_the_pods() -> None:
+def test_an_event_can_be_limited_to_some_pods() -> None:
     scene = Scene(A, B.priority(5))
     scene.rejected(now=10.0)
     scene.rejected(now=10.0)
@@ -130,7 +130,7 @@ def test_a_wildcard_event_wakes_every_rejected_pod() -> None:
     assert scene.names() == ["a", "b"]
 
 
-def test_ten_thousand_pods_with_one_cause_are_one_question() -> None:
+def test_an_event_is_checked_once_for_ten_thousand_pods_with_one_cause() -> None:
     scene = Scene()
     for number in range(10_000):
         scene.queue.put(pod(f"p{number}"), now=0.0)
@@ -139,10 +139,10 @@ def test_ten_thousand_pods_with_one_cause_are_one_question() -> None:
     assert scene.plugins.wakes_asked == 1
 
 
-# What plugins wait for when they say Pending.
+# Plugins that said Pending.
 
 
-def test_a_pod_that_a_plugin_let_wait_skips_backoff_when_the_plugin_sees_hope() -> None:
+def test_a_pending_pod_skips_backoff_when_the_hint_of_the_plugin_returns_true() -> None:
     scene = Scene(A)
     scene.plugins.wakes_on["Claims"] = CLAIMS_WAKE_ON_NODES
     scene.rejected(now=10.0, by=PENDING, pending=PENDING)
@@ -150,7 +150,7 @@ def test_a_pod_that_a_plugin_let_wait_skips_backoff_when_the_plugin_sees_hope() 
     assert scene.place(A) == "active"
 
 
-def test_hope_of_another_plugin_does_not_skip_backoff() -> None:
+def test_the_hint_of_another_plugin_does_not_skip_backoff() -> None:
     scene = Scene(A)
     scene.plugins.wakes_on["Claims"] = CLAIMS_WAKE_ON_NODES
     scene.rejected(now=10.0, by=FIT | PENDING, pending=PENDING)
@@ -158,7 +158,7 @@ def test_hope_of_another_plugin_does_not_skip_backoff() -> None:
     assert scene.place(A) == "backoff"
 
 
-def test_the_pending_plugin_has_the_first_word_about_events_during_the_flight() -> None:
+def test_the_pending_plugin_decides_first_about_events_during_an_attempt() -> None:
     scene = Scene(A)
     scene.plugins.wakes_on["Claims"] = CLAIMS_WAKE_ON_NODES
     entry = scene.popped()
@@ -168,10 +168,10 @@ def test_the_pending_plugin_has_the_first_word_about_events_during_the_flight() 
     assert scene.place(A) == "active"
 
 
-# Events during a flight.
+# Events while the pod is in flight.
 
 
-def test_an_event_during_the_flight_keeps_the_pod_from_being_set_aside() -> None:
+def test_an_event_during_the_attempt_keeps_the_pod_from_being_unschedulable() -> None:
     scene = Scene(A)
     entry = scene.popped()
     scene.queue.event(POD_GONE, now=5.0)
@@ -180,7 +180,7 @@ def test_an_event_during_the_flight_keeps_the_pod_from_being_set_aside() -> None
     assert scene.heard[-1] == "backoff ScheduleAttemptFailure"
 
 
-def test_an_event_that_cannot_help_does_not() -> None:
+def test_an_event_during_the_attempt_that_cannot_help_does_not_count() -> None:
     scene = Scene(A)
     entry = scene.popped()
     scene.queue.event(NODE_LABELLED, now=5.0)
@@ -188,7 +188,7 @@ def test_an_event_that_cannot_help_does_not() -> None:
     assert scene.place(A) == "unschedulable"
 
 
-def test_an_event_before_the_flight_does_not_count() -> None:
+def test_an_event_before_the_attempt_does_not_count() -> None:
     scene = Scene(A, B)
     first = scene.popped()
     scene.queue.event(POD_GONE, now=5.0)
@@ -199,20 +199,20 @@ def test_an_event_before_the_flight_does_not_count() -> None:
     assert scene.place(A) == "backoff"
 
 
-def test_events_are_kept_for_the_oldest_flight_and_no_longer() -> None:
+def test_events_are_kept_for_the_oldest_attempt_and_no_longer() -> None:
     scene = Scene(A, B)
     first = scene.popped()
     scene.queue.event(POD_GONE, now=5.0)
     second = scene.popped()
     scene.queue.event(POD_GONE, now=6.0)
-    flights = scene.queue._flights
-    assert flights.noted == 2
+    kept = scene.queue._in_flight
+    assert len(kept) == 2
     scene.queue.done_scheduling(first)
-    assert flights.noted == 1
+    assert len(kept) == 1
     scene.queue.settle(second)
-    assert flights.noted == 0
+    assert len(kept) == 0
     scene.queue.event(POD_GONE, now=7.0)
-    assert flights.noted == 0
+    assert len(kept) == 0
 
 
 def test_an_event_is_not_lost_when_older_ones_are_dropped() -> None:
@@ -226,7 +226,7 @@ def test_an_event_is_not_lost_when_older_ones_are_dropped() -> None:
     assert scene.place(B) == "backoff"
 
 
-def test_a_pod_rejected_after_its_binding_began_is_tried_again_whatever_happened() -> None:
+def test_a_pod_rejected_after_its_binding_began_is_tried_again_in_any_case() -> None:
     scene = Scene(A)
     entry = scene.popped()
     scene.queue.done_scheduling(entry)
@@ -245,7 +245,7 @@ def test_a_change_of_status_does_not_wake_a_pod() -> None:
     assert scene.place(A) == "unschedulable"
 
 
-def test_a_pod_that_asks_for_less_is_tried_again() -> None:
+def test_a_pod_that_requests_less_is_tried_again() -> None:
     large = A.requests(cpu="2")
     scene = Scene(large)
     scene.rejected(now=10.0)
@@ -264,7 +264,7 @@ def test_a_pod_with_a_new_toleration_is_tried_again_if_taints_kept_it_away() -> 
     assert scene.heard[-1] == "active UnschedulablePodUpdatePodToleration"
 
 
-def test_new_labels_wake_a_pod_only_if_the_plugin_that_rejected_it_cares() -> None:
+def test_new_labels_wake_a_pod_only_if_the_plugin_that_rejected_it_wakes_on_them() -> None:
     scene = Scene(A, B)
     scene.plugins.wakes_on["Spread"] = (WakeOn(Resource.POD, Action.UPDATE_POD_LABEL, own),)
     scene.rejected(now=10.0)
@@ -282,7 +282,7 @@ def test_a_pod_that_changed_in_two_ways_is_woken_once() -> None:
     assert scene.heard[2:] == ["active UnschedulablePodUpdatePodLabel"]
 
 
-def test_any_change_of_the_spec_wakes_a_pod_whose_plugin_names_no_events() -> None:
+def test_any_change_of_the_spec_wakes_a_pod_whose_plugin_wakes_on_nothing() -> None:
     scene = Scene(A)
     scene.plugins.wakes_on["Mine"] = ()
     scene.rejected(now=10.0, by=frozenset({"Mine"}))
@@ -292,7 +292,7 @@ def test_any_change_of_the_spec_wakes_a_pod_whose_plugin_names_no_events() -> No
     assert scene.place(A) == "active"
 
 
-def test_a_change_during_the_flight_is_judged_when_the_pod_comes_back() -> None:
+def test_a_change_of_the_pod_during_its_attempt_counts_when_it_is_rejected() -> None:
     large = A.requests(cpu="2")
     scene = Scene(large)
     entry = scene.popped()
@@ -301,7 +301,7 @@ def test_a_change_during_the_flight_is_judged_when_the_pod_comes_back() -> None:
     assert scene.place(A) == "backoff"
 
 
-def test_the_same_version_told_twice_is_no_change() -> None:
+def test_the_same_version_twice_is_no_change() -> None:
     told = msgspec.structs.replace(A, metadata=msgspec.structs.replace(A.metadata, resource_version="7"))
     again = msgspec.structs.replace(told)
     scene = Scene(told)
@@ -310,7 +310,7 @@ def test_the_same_version_told_twice_is_no_change() -> None:
     assert scene.place(A) == "unschedulable"
 
 
-def test_two_profiles_may_hear_of_different_events() -> None:
+def test_a_plugin_may_wake_on_different_events_in_two_profiles() -> None:
     scene = Scene(A, B.scheduler("deaf"))
     scene.plugins.wakes_on["deaf/Fit"] = ()
     scene.rejected(now=10.0)

@@ -1,4 +1,4 @@
-"""What is kept of decisions: the latest, by pod, with the very scores that the plugins gave."""
+"""Records of decisions: the latest ones, by pod, with the scores that the plugins gave."""
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ from longshore.api import Change, Node, Pod
 from longshore.cluster import PodInfo
 from longshore.engine import Bind, Done, Engine, Failed, Request, Succeeded
 from longshore.engine.answers.explanation import Explanation, explain
-from longshore.engine.answers.records import Decision, Records, Refused
+from longshore.engine.answers.records import Decision, Records, RefusalCount
 from longshore.sim import Simulation
 from longshore.testing import PodBuilder, pod
 from longshore.testing.strategies import choosy_pods, varied_nodes
@@ -19,7 +19,7 @@ NAMES = ("n1", "n2", "n3", "n4", "n5", "n6")
 
 
 class Pair:
-    """An engine that decides, and another, told the same, that is asked before: neither sees the other."""
+    """An engine that decides, and a second one with the same events that explains each pod before."""
 
     def __init__(self) -> None:
         self.engine, self.twin = Engine(), Engine()
@@ -30,7 +30,7 @@ class Pair:
             engine.receive(Change(old, new), now=self.now)
 
     def place(self, each: PodBuilder) -> tuple[Explanation, Decision]:
-        """What was said about the pod right before it was tried, and the record of that."""
+        """Return the explanation right before the pod is tried, and the record of its attempt."""
         self.now += 1.0
         said = explain(self.twin.chooser("longshore"), PodInfo.of(each))
         self.engine.receive(Change(None, each), now=self.now)
@@ -50,7 +50,7 @@ class Pair:
     shapes=st.lists(choosy_pods(name="pod"), min_size=1, max_size=3),
     order=st.lists(st.integers(0, 2), min_size=4, max_size=16),
 )
-def test_a_record_says_what_the_plugins_said_right_before_the_decision(
+def test_a_record_has_the_scores_that_the_plugins_gave_right_before_the_decision(
     nodes: tuple[Node, ...], shapes: list[PodBuilder], order: list[int]
 ) -> None:
     pair = Pair()
@@ -94,8 +94,8 @@ def test_a_pod_that_fits_nowhere_has_a_record_with_the_nodes_by_plugin_and_reaso
     simulation.run(until=0.5)
     (decision,) = simulation.engine.records.of("default", "big")
     assert decision.refused == (
-        Refused("TaintToleration", "node(s) had untolerated taint(s)", 1),
-        Refused("NodeResourcesFit", "Insufficient cpu", 2),
+        RefusalCount("TaintToleration", "node(s) had untolerated taint(s)", 1),
+        RefusalCount("NodeResourcesFit", "Insufficient cpu", 2),
     )
     assert decision.message.startswith(
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insuff"
@@ -103,7 +103,7 @@ def test_a_pod_that_fits_nowhere_has_a_record_with_the_nodes_by_plugin_and_reaso
     assert (decision.node, decision.nodes, decision.scores) == ("", 3, {})
 
 
-def test_who_has_to_go_for_a_pod_is_in_its_record() -> None:
+def test_the_victims_of_a_preemption_are_in_the_record() -> None:
     simulation = Simulation()
     simulation.create(room("n1"), pod("lesser").requests(cpu="3"))
     simulation.run(until=5.0)
@@ -113,7 +113,7 @@ def test_who_has_to_go_for_a_pod_is_in_its_record() -> None:
     assert (decision.nominated_node, decision.victims) == ("n1", ("default/lesser",))
 
 
-def test_what_extenders_added_is_told_apart_from_the_plugins() -> None:
+def test_what_extenders_added_is_separate_from_the_scores_of_plugins() -> None:
     script = scripted(RANK)  # of weight 2
     request, _, _ = script.asked()
     script.answer(request, [{"Host": "n2", "Score": 3}])
@@ -122,7 +122,7 @@ def test_what_extenders_added_is_told_apart_from_the_plugins() -> None:
     assert decision.total == sum(decision.scores.values()) + 60
 
 
-def test_every_attempt_for_a_pod_is_on_record_the_newest_first() -> None:
+def test_every_attempt_of_a_pod_has_a_record_the_newest_first() -> None:
     simulation = Simulation()
     simulation.create(room("n1", cpu="1"), pod("web").requests(cpu="2"))
     simulation.create(room("n2"), at=30.0)
@@ -132,7 +132,7 @@ def test_every_attempt_for_a_pod_is_on_record_the_newest_first() -> None:
     assert (refused.node, refused.time) == ("", 0.0)
 
 
-def test_a_bind_that_failed_is_on_record_after_the_decision() -> None:
+def test_a_bind_that_failed_has_a_record_after_the_decision() -> None:
     engine = Engine()
     engine.receive(Change(None, room("n1")), now=0.0)
     engine.receive(Change(None, pod("web")), now=0.0)

@@ -1,4 +1,4 @@
-"""Whatever is remembered between decisions, each is the one that a slow, plain scheduler would make.
+"""Every decision equals that of a slow, plain scheduler, although the engine keeps answers between decisions.
 
 Many pods of few shapes meet nodes that come, change and go. At every step the engine's choice has to be among
 the best nodes of the reference, and its message that of the reference.
@@ -88,7 +88,7 @@ def steps(draw: st.DrawFn) -> Step:
 
 @st.composite
 def roomy_nodes(draw: st.DrawFn, *, name: str) -> NodeBuilder:
-    """With room for several pods, so that mostly there is a choice."""
+    """Return nodes with room for several pods, so that there is most often a choice."""
     built = node(name).allocatable(
         cpu=draw(st.sampled_from(["4", "8", "16"])),
         memory=draw(st.sampled_from(["8Gi", "16Gi", "32Gi"])),
@@ -106,7 +106,7 @@ def roomy_nodes(draw: st.DrawFn, *, name: str) -> NodeBuilder:
 
 @st.composite
 def wishful_pods(draw: st.DrawFn) -> PodBuilder:
-    """A pod that would rather be in one place than in another, and has few demands."""
+    """Return a pod with preferences and few requirements."""
     built = draw(pods()).labels(app=draw(st.sampled_from(LABELS["app"])))
     other: dict[str, Any] = {"app": draw(st.sampled_from(LABELS["app"]))}
     key, weight = draw(st.sampled_from([ZONE, HOSTNAME])), draw(st.integers(1, 100))
@@ -126,7 +126,7 @@ def clusters(draw: st.DrawFn) -> list[NodeBuilder]:
     return [draw(roomy_nodes(name=name)) for name in NAMES[: draw(st.integers(3, 5))]]
 
 
-# Drawing much at a time may be slow on a busy machine.
+# Generating the examples may be slow on a busy machine.
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists((choosy_pods() | wishful_pods()).map(PodBuilder.never_preempting), min_size=1, max_size=3),

@@ -1,4 +1,4 @@
-"""On more nodes, with much happening at a time and pods that were promised a node: still the plain decisions.
+"""Decisions on more nodes, with many events at a time and nominated pods, equal those of a plain scheduler.
 
 Between two decisions about pods of one shape few rows change, which are then looked at one by one, or so many
 that all are looked at together.
@@ -29,9 +29,9 @@ SHAPES = (
 
 @dataclass
 class Promising(Reference):
-    """The reference with pods that were promised a node."""
+    """The reference scheduler with nominated pods."""
 
-    # By key: the pod, and the node that it was promised.
+    # By key: the pod, and the node that it is nominated to.
     nominated: dict[str, tuple[Pod, str]] = field(default_factory=dict)
     _by_node: dict[str, list[Pod]] = field(default_factory=dict)
 
@@ -94,11 +94,11 @@ class LargeContest(Contest):
         return self.random.choice(self.shapes).never_preempting()
 
     def wanted(self) -> str:
-        """A node that the next pod of some shape would get."""
+        """Return a node that the next pod of some shape would get."""
         return min(self.reference.best(self.some_shape()), default="")
 
     def happen(self, number: int) -> None:
-        """A few things, or a burst of them, on different nodes."""
+        """Send a few events, or a burst of them, about different nodes."""
         many = self.random.choice([1, 3, len(self.names)])
         for copy, name in enumerate(self.random.sample(self.names, many)):
             match self.random.randrange(7):
@@ -121,13 +121,13 @@ class LargeContest(Contest):
         self.tell(None, placed.on(name))
 
     def promise(self, nominee: PodBuilder, name: str) -> None:
-        """To a pod that is not tried as long as the gate is there."""
+        """Nominate a gated pod."""
         nominee = nominee.priority(self.random.choice([0, 5, 10])).gates("wait").nominated(name)
         self.reference.nominated[nominee.key] = (nominee, name)
         self.tell(None, nominee)
 
     def break_promise(self, name: str) -> None:
-        """One is deleted, is promised another node, or no node any more."""
+        """Delete a nominated pod, nominate it to another node, or remove its nomination."""
         if not self.reference.nominated:
             return
         key = self.random.choice(list(self.reference.nominated))

@@ -1,4 +1,4 @@
-"""Once a node is chosen: reserving it, taking that back, and pods that wait for a permission."""
+"""Reserve, Unreserve and Permit."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ UID_A = A.metadata.uid
 
 
 class Ledger:
-    """Reserves, and notes what it is told; refuses or fails with the status that the test gives it."""
+    """Notes its calls, and returns the given status at Reserve."""
 
     wakes_on = ()
 
@@ -34,7 +34,7 @@ class Ledger:
 
 
 class Holder:
-    """Answers Permit with what the test gives it, for the pods of one name or for all."""
+    """Returns the given answer at Permit, for the pod of one name or for all."""
 
     wakes_on: Sequence[WakeOn] = ()
     handle: Handle
@@ -55,7 +55,7 @@ class Holder:
 
 
 def stage_with(*plugins: Any, cpu: str = "1") -> Stage:
-    """One node, with room for one pod unless told otherwise, and the default plugins."""
+    """Return a stage with the default plugins, and one node with room for one pod by default."""
     stage = Stage(*plugins, defaults=True)
     stage.create(room("n1", cpu))
     return stage
@@ -64,7 +64,7 @@ def stage_with(*plugins: Any, cpu: str = "1") -> Stage:
 # Reserve.
 
 
-def test_a_refusal_at_reserve_is_undone_by_all_in_reverse_order_also_by_those_never_asked() -> None:
+def test_a_refusal_at_reserve_is_undone_in_reverse_order_also_by_plugins_never_called() -> None:
     calls: list[str] = []
     refusal = Status.unschedulable("ledger full")
     stage = stage_with(Ledger("One", calls), Ledger("Two", calls, refusal), Ledger("Three", calls))
@@ -99,7 +99,7 @@ def test_the_room_of_a_pod_refused_at_reserve_is_free_for_the_next() -> None:
     assert (stage.node_of("a"), stage.node_of("b")) == ("", "n1")
 
 
-def test_an_error_at_reserve_is_tried_again_after_a_while() -> None:
+def test_a_pod_with_an_error_at_reserve_is_tried_again_after_backoff() -> None:
     ledger = Ledger("One", [], Status.error("disk failure"))
     stage = stage_with(ledger)
     stage.create(A)
@@ -140,7 +140,7 @@ def test_a_pod_that_permit_denies_is_unschedulable_and_its_reservation_is_undone
     assert stage.used(CPU, "n1") == 0
 
 
-def test_a_denial_ends_the_asking_although_another_plugin_wanted_to_wait() -> None:
+def test_a_denial_at_permit_counts_although_another_plugin_wants_to_wait() -> None:
     waits = Holder("Waits", Wait(60.0))
     stage = stage_with(waits, Holder("Denies", Status.unschedulable("not now")))
     stage.create(A)
@@ -149,7 +149,7 @@ def test_a_denial_ends_the_asking_although_another_plugin_wanted_to_wait() -> No
     assert not waits.handle.waiting_pods()
 
 
-def test_a_waiting_pod_keeps_its_room_and_is_told_where_it_is_expected() -> None:
+def test_a_waiting_pod_keeps_its_room_and_is_nominated() -> None:
     holder = Holder("Holds", Wait(60.0), only="a")
     stage = stage_with(holder)
     stage.create(A)
@@ -172,7 +172,7 @@ def test_an_allowed_pod_is_bound() -> None:
     assert stage.now == 5.0
 
 
-def test_a_pod_that_several_hold_waits_until_all_of_them_allow_it() -> None:
+def test_a_pod_that_several_plugins_hold_waits_until_all_of_them_allow_it() -> None:
     one, two = Holder("One", Wait(60.0)), Holder("Two", Wait(60.0))
     stage = stage_with(one, two)
     stage.create(A)
@@ -186,7 +186,7 @@ def test_a_pod_that_several_hold_waits_until_all_of_them_allow_it() -> None:
     assert stage.node_of("a") == "n1"
 
 
-def test_one_rejection_is_enough_though_another_plugin_has_allowed() -> None:
+def test_one_rejection_is_enough_although_another_plugin_allowed_the_pod() -> None:
     one, two = Holder("One", Wait(60.0)), Holder("Two", Wait(60.0))
     stage = stage_with(one, two)
     stage.create(A)
@@ -212,7 +212,7 @@ def test_a_pod_that_waits_for_too_long_is_rejected_by_the_plugin_that_held_it(
     )
 
 
-def test_the_shortest_patience_of_several_counts() -> None:
+def test_the_shortest_timeout_of_several_plugins_counts() -> None:
     stage = stage_with(Holder("Patient", Wait(60.0)), Holder("Hasty", Wait(5.0)))
     stage.create(A)
     stage.run()
@@ -220,7 +220,7 @@ def test_the_shortest_patience_of_several_counts() -> None:
     assert stage.now == 5.0
 
 
-def test_when_waiting_was_in_vain_all_is_undone_in_reverse_and_pods_that_found_no_room_are_tried() -> None:
+def test_a_pod_rejected_while_waiting_is_unreserved_and_pods_that_found_no_room_are_tried() -> None:
     calls: list[str] = []
     holder = Holder("Holds", Wait(10.0), only="a")
     stage = stage_with(Ledger("One", calls), Ledger("Two", calls), holder)
@@ -256,7 +256,7 @@ def test_a_pod_deleted_while_it_waits_gives_its_room_back() -> None:
     assert calls[:2] == ["One reserves n1", "One unreserves n1"]
 
 
-def test_a_pod_that_is_being_deleted_while_it_waits_gives_its_room_back_although_it_is_still_there() -> None:
+def test_a_pod_marked_for_deletion_while_it_waits_gives_its_room_back() -> None:
     calls: list[str] = []
     holder = Holder("Holds", Wait(60.0), only="a")
     stage = stage_with(Ledger("One", calls), holder)
@@ -283,7 +283,7 @@ def test_allowing_or_rejecting_a_pod_that_does_not_wait_does_nothing() -> None:
     assert [reason for reason, _ in stage.told("a")] == ["Scheduled"]
 
 
-def test_a_plugin_may_allow_other_pods_when_one_more_has_come() -> None:
+def test_a_plugin_may_allow_other_pods_while_it_is_called_for_one() -> None:
     class InPairs(Holder):
         def permit(self, state: CycleState, pod: PodInfo, node: str) -> Status | Wait | None:
             others = list(self.handle.waiting_pods())
@@ -299,7 +299,7 @@ def test_a_plugin_may_allow_other_pods_when_one_more_has_come() -> None:
     assert stage.now == 7.0
 
 
-def test_pending_from_permit_sets_the_pod_aside_until_what_the_plugin_waits_for() -> None:
+def test_pending_from_permit_makes_the_pod_wait_for_an_event_of_the_plugin() -> None:
     stage = stage_with(Holder("Holds", Status.pending("quota is used up")))
     stage.create(A)
     stage.run()
@@ -313,7 +313,7 @@ def pods_of(*names: str) -> list[PodBuilder]:
     return [pod(name).requests(cpu="1") for name in names]
 
 
-def test_waiting_pods_are_many_and_each_has_its_own_end() -> None:
+def test_each_of_many_waiting_pods_has_its_own_timeout() -> None:
     holder = Holder("Holds", Wait(30.0))
     stage = stage_with(holder, cpu="4")
     stage.create(*pods_of("p0", "p1", "p2"))

@@ -1,11 +1,11 @@
-"""Extenders in the course of an attempt: what they are asked, and what becomes of their answers."""
+"""HTTP extenders during an attempt: the requests to them, and the effect of their answers."""
 
 import json
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longshore.api import Change
@@ -39,7 +39,7 @@ WEB = pod("web").requests(cpu="1")
 
 
 class Scripted:
-    """An engine with extenders, whose answers the test gives."""
+    """An engine with extenders that the test answers for."""
 
     def __init__(self, *webhooks: Webhook) -> None:
         configuration = msgspec.structs.replace(default_configuration(), webhooks=webhooks)
@@ -55,7 +55,7 @@ class Scripted:
         self.requests += self.engine.advance(now=self.now)
 
     def calls(self) -> list[Request]:
-        """Those that are to be answered."""
+        """Return the calls of extenders that are not answered yet."""
         self.advance()
         asked = [each for each in self.requests if isinstance(each, Request)]
         found = [request for request in asked if isinstance(request.effect, CallWebhook)]
@@ -63,7 +63,7 @@ class Scripted:
         return found
 
     def asked(self) -> tuple[Request, str, dict[str, Any]]:
-        """The one call under way: its verb and what it says."""
+        """Return the only call in progress, its verb and its content."""
         (request,) = self.calls()
         assert isinstance(request.effect, CallWebhook)
         return request, request.effect.verb, json.loads(request.effect.body)
@@ -78,7 +78,7 @@ class Scripted:
         return {effect.name: effect.node for effect in effects if isinstance(effect, Bind)}
 
     def told(self) -> list[tuple[str, str]]:
-        """Reason and message of the conditions that were written."""
+        """Return reason and message of the conditions that were written."""
         effects = [request.effect for request in self.requests]
         return [
             (effect.condition.reason, effect.condition.message)
@@ -107,12 +107,12 @@ def test_a_filter_gets_the_pod_and_the_nodes_that_passed() -> None:
     assert said["NodeNames"] is None
 
 
-def test_a_filter_that_keeps_nodes_itself_gets_their_names_alone() -> None:
+def test_a_filter_that_caches_nodes_gets_only_their_names() -> None:
     _, _, said = scripted(BY_NAME).asked()
     assert (said["Nodes"], said["NodeNames"]) == (None, ["n1", "n2", "n3"])
 
 
-def test_the_pod_goes_where_the_filter_lets_it() -> None:
+def test_the_pod_goes_to_a_node_that_the_filter_keeps() -> None:
     script = scripted(BY_NAME)
     request, _, _ = script.asked()
     script.answer(request, {"NodeNames": ["n2"], "FailedNodes": {"n1": "no", "n3": "no"}})
@@ -126,14 +126,14 @@ def test_a_filter_answers_with_node_objects() -> None:
     assert script.bound() == {"web": "n3"}
 
 
-def test_names_of_fields_count_in_any_case() -> None:
+def test_the_case_of_field_names_does_not_matter() -> None:
     script = scripted(BY_NAME)
     request, _, _ = script.asked()
     script.answer(request, {"nodenames": ["n3"], "failedNodes": None, "error": ""})
     assert script.bound() == {"web": "n3"}
 
 
-def test_a_second_filter_is_asked_about_what_the_first_has_left() -> None:
+def test_a_second_filter_is_asked_about_the_nodes_that_the_first_left() -> None:
     other = msgspec.structs.replace(BY_NAME, filter_verb="again")
     script = scripted(BY_NAME, other)
     request, _, _ = script.asked()
@@ -144,7 +144,7 @@ def test_a_second_filter_is_asked_about_what_the_first_has_left() -> None:
     assert script.bound() == {"web": "n3"}
 
 
-def test_nodes_that_the_filter_dropped_are_in_the_message() -> None:
+def test_nodes_that_the_filter_removed_are_in_the_message() -> None:
     script = scripted(BY_NAME)
     request, _, _ = script.asked()
     script.answer(
@@ -155,7 +155,7 @@ def test_nodes_that_the_filter_dropped_are_in_the_message() -> None:
             "FailedAndUnresolvableNodes": {"n2": "on fire"},
         },
     )
-    # The third was dropped without a word.
+    # The third was removed without a reason.
     message = (
         "0/3 nodes are available: 1 on fire, 1 too warm. no new claims to deallocate, "
         "preemption: 0/3 nodes are available: "
@@ -181,8 +181,8 @@ def test_a_pod_refused_by_a_filter_is_tried_again_on_any_event() -> None:
         (Failed("no answer in time"), "no answer in time"),
         ({"Error": "I am broken"}, "I am broken"),
         ({"NodeNames": ["elsewhere"]}, 'claims a filtered node "elsewhere"'),
-        ({"NodeNames": "n1"}, "the answer is not what an extender says"),
-        ([], "the answer is not what an extender says"),
+        ({"NodeNames": "n1"}, "the answer is not valid for an extender"),
+        ([], "the answer is not valid for an extender"),
     ],
 )
 def test_a_filter_that_fails_fails_the_attempt(content: Any, message: str) -> None:
@@ -195,7 +195,7 @@ def test_a_filter_that_fails_fails_the_attempt(content: Any, message: str) -> No
     assert script.bound() == {}
 
 
-def test_a_filter_that_may_fail_is_passed_over() -> None:
+def test_the_failure_of_an_ignorable_filter_is_ignored() -> None:
     script = scripted(msgspec.structs.replace(BY_NAME, ignorable=True))
     request, _, _ = script.asked()
     script.answer(request, Failed("refused"))
@@ -217,7 +217,7 @@ def test_only_pods_that_request_a_managed_resource_are_sent() -> None:
 # One decision after the other.
 
 
-def test_no_other_pod_is_tried_while_an_extender_thinks() -> None:
+def test_no_other_pod_is_tried_while_an_extender_is_asked() -> None:
     small = node("small").allocatable(cpu="1")
     script = scripted(BY_NAME, objects=(small, WEB, pod("next").requests(cpu="1")))
     request, _, said = script.asked()
@@ -226,12 +226,12 @@ def test_no_other_pod_is_tried_while_an_extender_thinks() -> None:
     assert script.engine.deadline is None
     script.answer(request, {"NodeNames": ["small"]})
     assert script.bound() == {"web": "small"}
-    # The room is taken, so the second one is not even asked about.
+    # The room is taken, so there is no call for the second pod.
     ((_, message),) = script.told()
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
-def test_a_node_that_goes_while_an_extender_thinks_is_missed_afterwards() -> None:
+def test_a_node_deleted_while_an_extender_is_asked_is_removed_afterwards() -> None:
     script = scripted(BY_NAME, objects=(N1, N2, WEB))
     request, _, _ = script.asked()
     script.engine.receive(Change(N2, None), now=0.0)
@@ -241,7 +241,7 @@ def test_a_node_that_goes_while_an_extender_thinks_is_missed_afterwards() -> Non
     assert script.engine.cluster.node_count == 1
 
 
-def test_a_pod_deleted_while_an_extender_thinks() -> None:
+def test_a_pod_deleted_while_an_extender_is_asked() -> None:
     script = scripted(BY_NAME)
     request, _, _ = script.asked()
     script.engine.receive(Change(WEB, None), now=0.0)
@@ -256,8 +256,8 @@ def test_a_pod_deleted_while_an_extender_thinks() -> None:
 # Prioritize.
 
 
-def test_scores_of_an_extender_count_tenfold_times_their_weight() -> None:
-    """The emptiest node leads by less than the 20 that a single point of this extender is worth."""
+def test_scores_of_an_extender_count_tenfold_multiplied_by_its_weight() -> None:
+    """One point of this extender counts 20, more than the lead of the emptiest node."""
     script = scripted(RANK, objects=(N1, N2, pod("there").requests(cpu="500m").on("n1"), WEB))
     request, verb, said = script.asked()
     assert (verb, said["NodeNames"]) == ("prioritize", ["n1", "n2"])
@@ -265,7 +265,7 @@ def test_scores_of_an_extender_count_tenfold_times_their_weight() -> None:
     assert script.bound() == {"web": "n1"}
 
 
-def test_extenders_rank_all_at_once_and_one_that_fails_adds_nothing() -> None:
+def test_extenders_rank_at_the_same_time_and_one_that_fails_adds_nothing() -> None:
     other = msgspec.structs.replace(RANK, weight=1)
     script = scripted(RANK, other)
     first, second = script.calls()
@@ -305,7 +305,7 @@ def test_an_extender_rules_out_the_best_candidate() -> None:
     assert evicted(script) == ["low2"]
 
 
-def test_an_extender_without_nodes_of_its_own_gets_the_victims_whole() -> None:
+def test_an_extender_that_caches_no_nodes_gets_complete_victims() -> None:
     whole = msgspec.structs.replace(PREEMPT, node_cache_capable=False)
     _, _, said = scripted(whole, objects=(N1, LOW1, HIGH)).asked()
     (victim,) = said["NodeNameToVictims"]["n1"]["Pods"]
@@ -322,7 +322,7 @@ def test_an_extender_without_nodes_of_its_own_gets_the_victims_whole() -> None:
         ({"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}}, "the pod is not found on that node"),
     ],
 )
-def test_nobody_is_evicted_without_the_extenders_consent(content: Any, message: str) -> None:
+def test_no_pod_is_evicted_unless_the_extender_agrees(content: Any, message: str) -> None:
     script = scripted(PREEMPT, objects=(N1, LOW1, HIGH))
     request, _, _ = script.asked()
     script.answer(request, content)
@@ -359,7 +359,7 @@ def test_a_bind_that_an_extender_refuses_is_tried_again() -> None:
     assert (reason, message) == ("SchedulerError", "not today")
 
 
-def test_an_extenders_answer_was_lost_but_the_watch_knows_of_the_bind() -> None:
+def test_an_extenders_answer_was_lost_but_the_watch_shows_the_bind() -> None:
     script = scripted(BINDS, objects=(N1, WEB))
     request, _, _ = script.asked()
     script.engine.receive(Change(WEB, WEB.on("n1")), now=0.0)
@@ -368,7 +368,7 @@ def test_an_extenders_answer_was_lost_but_the_watch_knows_of_the_bind() -> None:
     assert script.engine.settled
 
 
-def test_a_binder_that_may_fail_leaves_the_pod_to_the_plugins() -> None:
+def test_an_ignorable_binder_that_fails_leaves_the_pod_to_the_plugins() -> None:
     script = scripted(msgspec.structs.replace(BINDS, ignorable=True), objects=(N1, WEB))
     request, _, _ = script.asked()
     script.answer(request, Failed("refused"))
@@ -377,10 +377,10 @@ def test_a_binder_that_may_fail_leaves_the_pod_to_the_plugins() -> None:
     assert script.bound() == {"web": "n1"}
 
 
-# The node that was promised.
+# Nominations.
 
 
-def test_a_promised_node_is_taken_only_with_the_extenders_consent() -> None:
+def test_a_nominated_node_is_taken_only_if_the_extender_agrees() -> None:
     promised = pod("web").requests(cpu="1").nominated("n3")
     script = scripted(BY_NAME, objects=(N1, N2, N3, promised))
     request, _, said = script.asked()
@@ -396,7 +396,7 @@ def test_a_promised_node_is_taken_only_with_the_extenders_consent() -> None:
 
 
 def without_calls(script: Scripted) -> list[object]:
-    """What the engine asks for, with every call answered at once: all nodes will do, none is better."""
+    """Return what the engine asks for if extenders accept all nodes and rank none higher."""
     while calls := script.calls():
         for request in calls:
             assert isinstance(request.effect, CallWebhook)
@@ -420,6 +420,7 @@ AGREES = Webhook(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(varied_nodes(), min_size=1, max_size=3, unique_by=lambda each: each.key),
     st.lists(choosy_pods(), min_size=1, max_size=8, unique_by=lambda each: each.key),

@@ -8,7 +8,7 @@ import pytest
 from longshore.cluster import PodInfo
 from longshore.config import parse
 from longshore.config.registry import register
-from longshore.engine.decision.plugin_groups import Roster
+from longshore.engine.decision.plugin_groups import PluginGroups
 from longshore.framework import extension_points
 from longshore.framework.extension_points import POINTS, Method, Point, points_of
 from longshore.framework.points import Plugin
@@ -93,7 +93,7 @@ def test_a_plugin_of_a_new_point_can_say_which_pods_concern_it() -> None:
             return True
 
     web = PodInfo.of(pod("web"))
-    Roster(profile(Asked())).about(web)
+    PluginGroups(profile(Asked())).about(web)
     assert asked == [web]
 
 

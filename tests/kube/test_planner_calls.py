@@ -1,4 +1,4 @@
-"""How planners are called, and what is said about those that do not answer with a plan."""
+"""Calls of planners, and the errors about those that do not answer with a plan."""
 
 import asyncio
 import gc
@@ -29,7 +29,7 @@ async def call(address: str, *, timeout: float = 20) -> dict[str, str]:
 
 
 async def problem(address: str, *, timeout: float = 20) -> str:
-    """What is said about the planner, after its name."""
+    """Return the error about the planner, without its name."""
     with pytest.raises(PlannerFailed) as caught:
         await call(address, timeout=timeout)
     assert str(caught.value) == f"planner {address} {caught.value.reason}"
@@ -38,7 +38,7 @@ async def problem(address: str, *, timeout: float = 20) -> str:
 
 
 def held() -> tuple[Planner, asyncio.Event, asyncio.Event]:
-    """A planner that never answers, whether it was asked, and whether its caller has left."""
+    """Return a planner that never answers, and events for a request and for its cancellation."""
     asked, left = asyncio.Event(), asyncio.Event()
 
     async def answer(message: bytes, context: Context) -> bytes:
@@ -54,7 +54,7 @@ def held() -> tuple[Planner, asyncio.Event, asyncio.Event]:
 
 @pytest.fixture
 def without_collector() -> Iterator[None]:
-    """Nothing may wait for the garbage collector, which comes by when it likes."""
+    """Disable the garbage collector: resources must be released without it."""
     gc.collect()
     gc.disable()
     yield
@@ -120,7 +120,7 @@ class TestTime:
             await asyncio.wait_for(left.wait(), 20)
 
     async def test_the_time_to_connect_counts_towards_the_deadline(self) -> None:
-        """The connection is taken, and not a word is said."""
+        """The server accepts the connection and sends nothing."""
         async with listener() as address:
             start = time.monotonic()
             assert await problem(address, timeout=0.3) == "did not answer within 0.3 s"
@@ -231,7 +231,7 @@ class TestTrouble:
 
 
 def test_core_of_grpc_writes_nothing_of_its_own(tmp_path: Path) -> None:
-    """It would, about the missing handshake, between the lines of our log."""
+    """Without a setting it would write about the missing handshake between the lines of our log."""
     script = """if True:
         import asyncio, sys
         from pathlib import Path

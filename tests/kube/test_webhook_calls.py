@@ -1,4 +1,4 @@
-"""How extenders are called: addresses, certificates, patience."""
+"""Calls of extenders: addresses, certificates and timeouts."""
 
 import socket
 import ssl
@@ -27,7 +27,7 @@ async def _echo(request: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def server(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """The port of an extender that repeats what it hears."""
+    """Run an extender that answers with its request, and return its port."""
     application = web.Application()
     application.router.add_post("/{path:.*}", _echo)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
@@ -77,7 +77,7 @@ async def test_a_call_to_an_address_where_nothing_listens_fails() -> None:
 
 
 async def test_an_extender_that_says_nothing_is_waited_for_no_longer_than_configured() -> None:
-    """The kernel takes the connection, and that is all."""
+    """The kernel accepts the connection, and no program answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         answer = await call(Webhook(url, http_timeout=0.2))

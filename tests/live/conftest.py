@@ -1,4 +1,4 @@
-"""The scheduler as its users run it: a process of its own, under the service account of its manifest."""
+"""Fixtures that run the schedulers as users do: as processes with the service account of their manifest."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ StartScheduler = Callable[..., Scheduler]
 
 @pytest.fixture
 def start_scheduler(tmp_path: Path) -> Iterator[StartScheduler]:
-    """Starts `longshore run` on a cluster; whatever still runs at the end of the test is killed."""
+    """Start `longshore run` on a cluster. Processes that still run at the end of the test are killed."""
     started: list[Scheduler] = []
 
     def start(plane: ControlPlane, *arguments: str) -> Scheduler:
@@ -97,7 +97,7 @@ def static(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="session")
 def stock_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stock.World]:
-    """A cluster without nodes for stock kube-schedulers with extenders: each module has nodes of its own."""
+    """A cluster without nodes for stock kube-schedulers with extenders. Each module adds its own nodes."""
     with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
         made = stock.World(plane, tmp_path_factory.mktemp("stock"))
         yield made
@@ -106,7 +106,7 @@ def stock_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stock.Wo
 
 @pytest.fixture(scope="session")
 def sets_plane() -> Iterator[ControlPlane]:
-    """A cluster for pod sets alone, without nodes: a planner that is found there plans for all of it."""
+    """A cluster without nodes for tests of pod sets, because a planner plans for a whole cluster."""
     with ControlPlane.start(nodes=0) as plane:
         install_kinds(plane)
         yield plane
@@ -114,7 +114,7 @@ def sets_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def sets_scheduler(sets_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """`longshore run` there, for all tests of a module."""
+    """`longshore run` on that cluster, for all tests of a module."""
     with podset_process(sets_plane, tmp_path_factory.mktemp("scheduler"), "run") as scheduler:
         scheduler.wait_for("ready")
         yield scheduler
@@ -133,6 +133,6 @@ def sets_namespace(sets_plane: ControlPlane) -> Iterator[str]:
 async def here(
     sets_plane: ControlPlane, sets_scheduler: Running, sets_namespace: str
 ) -> AsyncIterator[World]:
-    """A namespace of its own, and three nodes of four cores."""
+    """A new namespace, and three nodes of four cores that only its pods use."""
     async with world(sets_plane, sets_namespace) as made:
         yield made

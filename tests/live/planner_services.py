@@ -1,4 +1,4 @@
-"""Planner services on the real control plane: in two namespaces, with stubs on this machine behind them."""
+"""Planner services on the real control plane, in two namespaces, with stubs on this machine behind them."""
 
 import asyncio
 import secrets
@@ -18,7 +18,7 @@ from longshore.dev.ports import Port
 from longshore.kube.resources import SERVICES
 from longshore.podset._pb import planner_pb2 as pb
 
-# Long enough for everything that must not wait for a planner that hangs.
+# Longer than everything takes that must not wait for a planner that hangs.
 CALL_SECONDS = 4.0
 Nodes = Callable[[pb.SchedulePlanRequest], Mapping[str, str]]
 
@@ -34,7 +34,7 @@ class PlannerServices:
         self.scheduler: Running | None = None
 
     def arguments(self, fallback: str) -> dict[str, object]:
-        """Of the plugin. Whatever is the name of the Service, it is `svc` here."""
+        """Return the arguments of the plugin. The name of each Service is `svc`."""
         return {
             "callTimeout": f"{CALL_SECONDS:g}s",
             "plannerFallback": fallback,
@@ -46,7 +46,7 @@ class PlannerServices:
 
     @asynccontextmanager
     async def planner(self, each: str, answer: Nodes) -> AsyncIterator[Planner]:
-        """A stub that listens there, and answers at once."""
+        """Run a stub that listens on the port of this namespace and answers at once."""
 
         async def respond(message: bytes, context: Context) -> bytes:
             nodes = answer(pb.SchedulePlanRequest.FromString(message))

@@ -1,4 +1,4 @@
-"""Planners on this machine that do as they are told, and other things that listen where one is expected."""
+"""Stub planners, and other servers that listen where a planner is expected."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ class Heard:
 
 
 class Planner:
-    """Answers calls of one method, with bytes that need not be a plan, and remembers what it heard."""
+    """A server of one gRPC method that answers with any bytes and keeps the requests that it received."""
 
     def __init__(self, answer: Answer, *, service: str = "planner.SchedulePlanner") -> None:
         self._answer = answer
@@ -67,7 +67,7 @@ def refusing(code: grpc.StatusCode, text: str) -> Planner:
 
 @contextlib.asynccontextmanager
 async def listener(*sayings: bytes, reset: bool = False) -> AsyncIterator[str]:
-    """The address of a server that answers what it hears with these, one by one, then is silent or resets."""
+    """Return the address of a server that sends these answers one by one, and then is silent or resets."""
     ending = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Pod sets on the real control plane: a namespace with nodes of its own, watched.
+"""Pod sets on the real control plane, in a namespace that is watched and has its own nodes.
 
 Nodes carry the label `pool`, and pods ask for it, so that tests share the cluster and one scheduler without
 sharing room.
@@ -99,7 +99,7 @@ def planner_service(name: str, label: str, value: str = "enabled") -> Manifest:
 
 @dataclass
 class World:
-    """One namespace as it is now, and all that happened in it since the watch began."""
+    """The present state of one namespace, and all changes since the watch began."""
 
     plane: ControlPlane
     client: Client
@@ -150,10 +150,10 @@ class World:
         return self.triggers[name].spec.state
 
     def condition(self, pod: str) -> tuple[str, str]:
-        """Reason and message of why it has no node."""
-        conditions = self.pods[pod].status.conditions if pod in self.pods else ()
-        found = [c for c in conditions if c.type == "PodScheduled"]
-        return (found[0].reason, found[0].message) if found else ("", "")
+        """Return the reason and the message of the PodScheduled condition, empty if the pod is bound."""
+        waits = pod in self.pods and not self.pods[pod].spec.node_name
+        found = self.pods[pod].status.condition("PodScheduled") if waits else None
+        return (found.reason, found.message) if found is not None else ("", "")
 
     def trigger_condition(self, kind: str, name: str = "go") -> tuple[str, str]:
         """Status and message."""
@@ -164,7 +164,7 @@ class World:
         return _status_and_message(kind, self.plan(podset))
 
     async def events(self, name: str) -> list[Manifest]:
-        """What people were told about the object of this name."""
+        """Return the events about the object of this name."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
         items = msgspec.json.decode(await self.client.request("GET", path))["items"]
         return [item for item in items if item["regarding"]["name"] == name]
@@ -175,7 +175,7 @@ class World:
         return next(at for at, change in self.history if happened(change))
 
     def flips(self, name: str = "go") -> list[float]:
-        """When the trigger became Schedule."""
+        """Return the times at which the trigger changed from Planning to Schedule."""
         return [
             at
             for at, change in self.history
@@ -187,7 +187,7 @@ class World:
         ]
 
     def stored_plans(self, podset: str = SET) -> list[dict[str, str]]:
-        """The entries of the plan, each time they were other ones; empty when it went."""
+        """Return the entries of the plan after each change, empty after its deletion."""
         name = plan_name(self.namespace, podset)
         found: list[dict[str, str]] = []
         for _, change in self.history:
@@ -216,7 +216,7 @@ class World:
         await self.client.request("PATCH", path, body=msgspec.json.encode(changes), content_type=merge)
 
     async def delete(self, kind: str, *names: str) -> None:
-        """With whatever grace the objects have."""
+        """Delete objects with the grace period that they specify."""
         paths = [_RESOURCES[kind].path(namespace=self.namespace, name=name) for name in names]
         await asyncio.gather(*(self.client.request("DELETE", path, body=b"{}") for path in paths))
 
@@ -232,7 +232,7 @@ class World:
     # Waiting.
 
     async def until(self, check: Callable[[], bool], *, within: float = 20.0) -> None:
-        """Until it is so, as the watch tells."""
+        """Wait until the check is true after a change, and show the present state on timeout."""
         try:
             async with asyncio.timeout(within):
                 while not check():
@@ -322,7 +322,7 @@ async def world(
 
 
 async def add_nodes(here: World, count: int, *, cpu: str = "4", memory: str = "8Gi") -> list[str]:
-    """More of them."""
+    """Add nodes that only the pods of this namespace use."""
     made = await asyncio.to_thread(
         here.plane.add_nodes,
         count,

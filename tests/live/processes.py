@@ -1,4 +1,4 @@
-"""The processes of pod sets on a real control plane, each under the account of its own manifest."""
+"""The processes that handle pod sets on a real control plane, each with the account of its manifest."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ class Running:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """What it has logged."""
+        """The lines of its log, decoded."""
         found = []
         for line in self.log.read_text().splitlines():
             with contextlib.suppress(json.JSONDecodeError):
@@ -51,7 +51,7 @@ class Running:
         return self.told(event)[0]
 
     def ask(self, path: str) -> tuple[int, str]:
-        """What it tells on its port."""
+        """Return the status and the body of an answer from the port for metrics."""
         port = self.wait_for("serving metrics")["port"]
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
@@ -75,9 +75,9 @@ ACCOUNTS = {
     "controller": ("longshore-controller", "planner-system", "controller.yaml"),
     "planner": ("podset-planner", "planner-system", "planner.yaml"),
 }
-# What a test says comes after these.
+# The arguments of a test come after these.
 _ARGUMENTS = {
-    # Without a lease: nobody has to wait until that of a crashed one is over.
+    # Without a lease, no process waits for the lease of a crashed one to expire.
     "run": ("-v", "--metrics-port=0", "--bind-address=127.0.0.1", "--no-leader-elect"),
     "controller": ("-v", "--metrics-port=0", "--no-leader-elect"),
     "planner": ("--listen=127.0.0.1:0", "--metrics-port=0"),
@@ -93,7 +93,7 @@ def account(plane: ControlPlane, command: str) -> Path:
 
 
 def account_without_triggers(plane: ControlPlane) -> Path:
-    """What `longshore run --controllers none` may do: an account that nobody else fires triggers by."""
+    """Return the kubeconfig of an account for `longshore run --controllers none`, which fires no triggers."""
     account(plane, "run")
     return plane.service_account("longshore-apart", namespace="kube-system", cluster_role="longshore")
 
@@ -107,7 +107,7 @@ def running(
     kubeconfig: Path | None = None,
     may_be_refused: bool = False,
 ) -> Iterator[Running]:
-    """`longshore COMMAND` under its own account, killed at the end if it still runs."""
+    """Run `longshore COMMAND` with its own account, and kill it at the end if it still runs."""
     log = folder / f"{command}-{len(list(folder.glob('*.log')))}.log"
     connect = ("--kubeconfig", str(kubeconfig or account(plane, command)))
     with log.open("w") as stderr:
@@ -122,5 +122,5 @@ def running(
         yield started
     finally:
         started.crash()
-    # The manifest gives it all the rights that it needs.
+    # The manifest has all the rights that it needs.
     assert may_be_refused or "is forbidden: User" not in log.read_text()

@@ -37,7 +37,7 @@ class Static:
         return self.log.read_text().splitlines()
 
     def wait_for_line(self, text: str, *, within: float = 20.0) -> str:
-        """The first line of the log with this text."""
+        """Return the first line of the log with this text, when there is one."""
         found = eventually(
             lambda: self.lines,
             lambda lines: any(text in line for line in lines),
@@ -53,7 +53,7 @@ class Static:
 
     @property
     def port(self) -> int:
-        """As it is logged."""
+        """The port for metrics, from the log."""
         return int(self.wait_for_line("serving metrics").split("port: ")[1].split(",")[0])
 
     def page(self, path: str = "/metrics") -> str:
@@ -75,7 +75,7 @@ class Static:
 
 
 def environment(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    """That of someone who has set nothing but these variables."""
+    """Return the environment of a user who has set only these variables."""
     inherited = {name: value for name, value in os.environ.items() if not _OURS.fullmatch(name)}
     return inherited | {"HOME": str(home)} | dict(variables)
 
@@ -84,7 +84,7 @@ def environment(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
 def running(
     folder: Path, *arguments: str, kubeconfig: Path | None = None, **variables: str
 ) -> Iterator[Static]:
-    """A daemon that logs every pod and takes a free port, unless the variables say otherwise."""
+    """Run a daemon that logs every pod and uses a free port, unless the variables specify something else."""
     folder.mkdir(exist_ok=True)
     log = folder / f"static-{len(list(folder.glob('static-*')))}.log"
     given = {"SCHED_PROMETHEUS_PORT": "0"} | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
@@ -114,14 +114,14 @@ def one_pass(folder: Path, *arguments: str, **variables: str) -> subprocess.Comp
 
 
 def install(plane: ControlPlane, text: str | None = None) -> Path:
-    """All of the manifest but the Deployment, whose image there is not; a kubeconfig of its account."""
+    """Apply the manifest without the Deployment, and return a kubeconfig of its account."""
     documents = yaml.safe_load_all(text or MANIFEST.read_text())
     plane.apply(yaml.safe_dump_all(each for each in documents if each["kind"] != "Deployment"))
     return plane.service_account("longshore-static", namespace="longshore-static")
 
 
 def label(plane: ControlPlane, node: str, *labels: str) -> None:
-    """As `kubectl label` takes them: key=value, or key- to take one away."""
+    """Change labels in the syntax of `kubectl label`: key=value, or key- to remove one."""
     plane.kubectl("label", "--overwrite", "node", node, *labels)
 
 
@@ -150,6 +150,6 @@ def stateful_set(name: str, *, replicas: int) -> dict[str, Any]:
 
 
 def node_of(plane: ControlPlane, namespace: str, name: str) -> str:
-    """Empty if the pod has none, or does not exist."""
+    """Return the node of the pod, empty if it has none or does not exist."""
     found: str = pods(plane, namespace).get(name, {}).get("spec", {}).get("nodeName", "")
     return found

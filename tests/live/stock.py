@@ -1,4 +1,4 @@
-"""Stock kube-schedulers with extenders of ours, on one cluster whose nodes say how loaded they are.
+"""Stock kube-schedulers with our extenders, on one cluster with nodes whose annotations have their load.
 
 All nodes are there before the first process starts, so that everybody knows them; a pod says by its affinity
 which of them are in play. Every kube-scheduler has a name of its own and the entries of one test.
@@ -48,7 +48,7 @@ _FINAL = re.compile(r'"Calculated node\'s final score for pod" pod="([^"]+)" nod
 def loaded(
     name: str, cpu: tuple[int, int] | None = None, memory: tuple[float, float] | None = None
 ) -> NodeBuilder:
-    """Of 8 cores and 16 GiB, with mean and deviation of what is free: in thousandths, and in GiB."""
+    """Return a node of 8 cores and 16 GiB, with mean and deviation of what is free in millicores and GiB."""
     said: dict[str, str] = {}
     if cpu is not None:
         said |= {"mean-free-cpu": str(cpu[0]), "std-free-cpu": str(cpu[1])}
@@ -58,26 +58,26 @@ def loaded(
 
 
 def measured(built: NodeBuilder, *, ago: float = 0.0) -> NodeBuilder:
-    """With the time at which its load was measured, in seconds before now."""
+    """Add the time at which the load was measured, in seconds before now."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
     return built.annotations(**{MEASURED_AT: at})
 
 
 def among(web: PodBuilder, *names: str) -> PodBuilder:
-    """Only these nodes are in play."""
+    """Allow only these nodes for the pod."""
     return web.node_affinity(HOSTNAME, "In", *names)
 
 
 @dataclass
 class Fate:
-    """What became of a pod: its node, or what people were told instead."""
+    """The node of a pod, or the message of its condition."""
 
     node: str
     message: str = ""
 
 
 class Extender:
-    """`longshore extender` as its users run it, with the rights of its manifest alone."""
+    """`longshore extender` as users run it, with only the rights of its manifest."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.process = process
@@ -101,7 +101,7 @@ class Extender:
             return json.loads(answer.read())
 
     def entry(self, agent: str, **more: Any) -> Document:
-        """A priority of the agent, by names of nodes."""
+        """Return a configuration of this extender that scores with the agent, by node names."""
         return entry(self.port, agent, **more)
 
     def stop(self) -> int:
@@ -110,14 +110,14 @@ class Extender:
 
 
 def policy(folder: Path, missing: Missing) -> str:
-    """The argument by which `safe` deals so with nodes that it knows nothing of."""
+    """Return the argument that sets the policy of `safe` for nodes without measurements."""
     file = folder / "agents.yaml"
     file.write_text(f"SafeOverload: {{missing: {missing}}}\n")
     return f"--agent-config={file}"
 
 
 def free_port() -> int:
-    """A port where nobody listens."""
+    """Return a port on which no program listens."""
     port = Port()
     port.release()
     return port.number
@@ -144,14 +144,14 @@ class Scheduler:
         self._component = component
 
     def submit(self, *webs: Pod, **spec: Any) -> None:
-        """Pods for this scheduler, which nobody waits for."""
+        """Create pods for this scheduler, and do not wait for a decision."""
         for web in webs:
             body = manifest(web)
             body["spec"] |= {"schedulerName": self.name, **spec}
             self._world.api.request("POST", resource_of(web).path(namespace="default"), body)
 
     def place(self, web: Pod, **spec: Any) -> Fate:
-        """What becomes of the pod at the first attempt; it stays."""
+        """Create the pod and return the result of the first attempt. The pod stays."""
         self.submit(web, **spec)
         return self.fate(web)
 
@@ -162,7 +162,7 @@ class Scheduler:
         return found
 
     def lands(self, web: Pod, *, within: float = 30.0) -> str:
-        """The node that it comes to, at whichever attempt."""
+        """Wait until the pod is bound, after any number of attempts, and return its node."""
         found = eventually(lambda: self._get(web), _node, what="bound", within=within, pause=0.02)
         return _node(found)
 
@@ -171,7 +171,7 @@ class Scheduler:
         return self._world.api.get(web)
 
     def extender_scores(self, web: Pod) -> dict[str, int]:
-        """By node, what the last extender gave, from 0 to 10."""
+        """Return the scores of the last extender by node, from 0 to 10."""
         return {name: int(score) for _, name, score in self._lines(_EXTENDER, web)}
 
     def plugin_scores(self, web: Pod) -> dict[str, int]:
@@ -210,12 +210,12 @@ class World:
             self.api.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", document)
 
     def named(self, base: str) -> PodBuilder:
-        """A pod that nobody else has."""
+        """Return a pod with a unique name."""
         return pod(f"{base}-{secrets.token_hex(3)}")
 
     @contextmanager
     def having(self, *nodes: Node) -> Iterator["World"]:
-        """With these nodes alone; they go at the end, and all pods."""
+        """Run with only these nodes, and delete them and all pods at the end."""
         self.api.create(*nodes)
         try:
             yield self
@@ -225,7 +225,7 @@ class World:
 
     @contextmanager
     def behind(self, agents: str, verb: str, *arguments: str, **env: str) -> Iterator[Scheduler]:
-        """A kube-scheduler that asks for one verb, filter and priority; the two processes start together."""
+        """Run a kube-scheduler and an extender that it asks for one agent. Both processes start together."""
         port = free_port()
         with (
             self.scheduler(entry(port, verb, filters=True)) as scheduler,
@@ -256,7 +256,7 @@ class World:
 
     @contextmanager
     def scheduler(self, *entries: Document, scoring: str | None = "") -> Iterator[Scheduler]:
-        """With these extenders; `scoring` is the one plugin that scores beside them, or None: all that do."""
+        """Run a kube-scheduler with these extenders and the plugin `scoring`, all plugins if None."""
         self._started += 1
         name = f"my-scheduler-{self._started}"
         folder = self._folder / name
@@ -295,5 +295,5 @@ class World:
         return kubeconfig
 
     def clear(self) -> None:
-        """All pods go."""
+        """Delete all pods."""
         self.api.request("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})

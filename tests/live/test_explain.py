@@ -1,4 +1,4 @@
-"""`longshore explain` on the real control plane, beside a scheduler that keeps records of what it decided."""
+"""`longshore explain` on the real control plane, next to a scheduler that keeps records of its decisions."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Agents behind a stock kube-scheduler: where pods land, and what its log says of the scores."""
+"""Agents behind a stock kube-scheduler: the nodes of pods, and the scores in its log."""
 
 from collections.abc import Iterator
 
@@ -94,7 +94,7 @@ def test_safe_refuses_and_ranks(world: World, extender: Extender) -> None:
 
 
 def test_an_init_container_counts_by_what_it_asks_for(world: World, extender: Extender) -> None:
-    """Of 4000m the node uses 2000m: 60 % with the two containers, 87.5 % while the init container runs."""
+    """The node uses 2000m of 4000m: 60 % with the two containers, 87.5 % while the init container runs."""
 
     def two(base: str) -> PodBuilder:
         return among(world.named(base).requests(cpu="200m").container("side", cpu="200m"), "vector-a")
@@ -111,7 +111,7 @@ def test_an_init_container_counts_by_what_it_asks_for(world: World, extender: Ex
 
 
 def test_pods_of_a_burst_do_not_all_go_to_the_node_that_was_idle(world: World, extender: Extender) -> None:
-    """Nobody has measured them yet, but they count: five fill the first node, two each of the others."""
+    """Pods count before they are measured: five fill the first node, two fill each of the others."""
     with world.scheduler(extender.entry("safe-overload", filters=True)) as scheduler:
         asks = [world.named("burst").requests(cpu="900m", memory="16Mi") for _ in range(9)]
         landed = [scheduler.place(among(each, *FREE)).node for each in asks]
@@ -143,7 +143,7 @@ def test_two_entries_add_up(world: World, extender: Extender) -> None:
 
 
 def test_foo_changes_nothing(world: World, extender: Extender) -> None:
-    """All nodes gain as much by it, so that pods go where they would go without it."""
+    """All nodes get the same score, so pods go to the same nodes as without it."""
     likes = {"idle": 100, "c0": 60, "full": 10}
 
     def wishes() -> PodBuilder:
@@ -194,7 +194,7 @@ def test_pigeon_adapts_to_the_pods_that_it_sees(world: World) -> None:
 
 
 def test_pigeon_and_nodes_without_room(world: World, extender: Extender) -> None:
-    """Balance would have the first, which is empty but for its memory."""
+    """Balance alone would choose the first node, which has no free memory."""
     with world.scheduler(extender.entry("pigeon-holing")) as scheduler:
         web = among(small(world, "large"), "no-memory", "p2", "same")
         assert scheduler.place(web).node in ("p2", "same")

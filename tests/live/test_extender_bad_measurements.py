@@ -1,4 +1,4 @@
-"""A running `longshore extender` by what a real Prometheus says of nodes, up to nonsense."""
+"""A running `longshore extender` with a real Prometheus that answers with measurements, good and bad."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ WEB = pod("web").requests(cpu="500m", memory="1Gi")
 CORES = 8.0
 NAN = float("nan")
 # What is known of the idle node and of those that use 100 times what there is; of the others nothing is.
-# To Prometheus a counter that falls has begun anew, and what it counts from there on is far too much.
+# Prometheus takes a counter that falls for one that was reset, so its increase is far too large.
 FULL = {"cpu-spike": "cpu", "cpu-negative": "cpu", "memory-spike": "memory"}
 UNKNOWN = ("missing", "old", "nan", "memory-negative")
 AGENTS = {
@@ -41,7 +41,7 @@ def _spike(most: float, usual: float) -> Load:
 
 @pytest.fixture(scope="module")
 def names(prometheus: MonitoredNodes) -> dict[str, str]:
-    """By what is said of them."""
+    """The names of nodes, by their measurements."""
     now = time.time()
     names = {word: node_name(word) for word in ("idle", *FULL, *UNKNOWN)}
     cores, memory = steady(1.0), steady(GIB)
@@ -68,7 +68,7 @@ def world(stock_cluster: World, names: dict[str, str]) -> Iterator[World]:
 
 
 def _arguments(folder: Path, prometheus: MonitoredNodes, missing: Missing) -> Sequence[str]:
-    """Pods show in the measurements at once: the loads are those that were put there."""
+    """Return arguments with which pods appear in the measurements at once: loads are as stored."""
     measurements, agents = folder / "measurements.yaml", folder / "agents.yaml"
     said = {"provider": "prometheus", "address": prometheus.url, "settle": "0s"}
     measurements.write_text(yaml.safe_dump(said))
@@ -77,7 +77,7 @@ def _arguments(folder: Path, prometheus: MonitoredNodes, missing: Missing) -> Se
 
 
 def _scores(extender: Extender, verb: str, names: dict[str, str]) -> dict[str, int]:
-    """By what is said of the node."""
+    """Return the scores by the measurements of the node."""
     answer = extender.post(f"priorities/{verb}", about_names(WEB, list(names.values())))
     found = {each["Host"]: each["Score"] for each in answer}
     assert found.keys() == set(names.values())

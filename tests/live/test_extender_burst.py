@@ -1,4 +1,4 @@
-"""Pods that come all at once, to nodes that are measured once a minute.
+"""Pods that are created all at once, on nodes that are measured once a minute.
 
 kube-scheduler asks about the next pod while the last is still being bound, so that some are decided about
 before those ahead of them are known. They count from the moment that their node is known.
@@ -38,7 +38,7 @@ def extender(world: World) -> Iterator[Extender]:
 
 
 def landed(world: World, scheduler: Scheduler, *pods: Pod) -> Counter[str]:
-    """How many came where, of a scheduler that is up and has nothing else to do."""
+    """Return how many pods each node received from an idle scheduler."""
     assert scheduler.place(among(world.named("warm-up"), "warm-up")).node == "warm-up"
     scheduler.submit(*pods)
     return Counter(map(scheduler.lands, pods))
@@ -57,7 +57,7 @@ def test_nodes_that_are_equally_idle_share_them(world: World, extender: Extender
 
 
 def test_the_node_that_was_idle_does_not_take_them_all(world: World, extender: Extender) -> None:
-    """By its requests it could, and by what was measured it is the best for each of them."""
+    """The requests fit, and by the measurements this node is the best for each of the pods."""
     with world.scheduler(extender.entry("safe-overload", filters=True)) as scheduler:
         burst = [among(world.named("burst").requests(cpu="400m"), *FREE) for _ in range(20)]
         found = landed(world, scheduler, *burst)

@@ -1,4 +1,4 @@
-"""What a stock kube-scheduler makes of an extender that is down or slow; whole nodes, preemption and bind."""
+"""A stock kube-scheduler with an extender that is down or slow; whole nodes, preemption and bind."""
 
 from collections.abc import Iterator
 
@@ -50,7 +50,7 @@ def extender(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def nobody() -> int:
-    """A port where nobody listens."""
+    """A port on which no program listens."""
     return free_port()
 
 
@@ -91,7 +91,7 @@ def test_one_that_comes_back_is_asked_again(world: World, nobody: int) -> None:
 
 
 def test_by_name_the_scores_of_other_plugins_stay_right(world: World, extender: Extender) -> None:
-    """With whole nodes kube-scheduler 1.36 takes every node for empty once an extender has filtered."""
+    """With whole nodes, kube-scheduler 1.36 treats every node as empty after an extender has filtered."""
     filler = world.named("filler").requests(cpu="6", memory="12Gi").on("busy")
     world.api.create(filler)
     found = {}

@@ -1,4 +1,4 @@
-"""Nodes that appear while kube-scheduler and the extender run: each hears of them by a watch of its own."""
+"""Nodes that appear while kube-scheduler and the extender run. Each of the two has its own watch."""
 
 import http.client
 import json

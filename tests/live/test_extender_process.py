@@ -1,4 +1,4 @@
-"""The process `longshore extender`, asked by HTTP about a thousand nodes that it watches."""
+"""The process `longshore extender`, which is asked over HTTP about a thousand nodes that it watches."""
 
 import http.client
 import json
@@ -42,7 +42,7 @@ def extender(world: World) -> Iterator[Extender]:
 
 
 def asking(number: int) -> PodBuilder:
-    """No two are alike."""
+    """Return a pod with requests that no other pod has."""
     return pod(f"web-{number}").requests(cpu=f"{100 + 5 * number}m", memory="1Gi")
 
 
@@ -64,7 +64,7 @@ def test_filter_and_priorities_of_a_thousand_nodes_take_little_processor_time(ex
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process has used: other programs that run do not change it, unlike the time until an answer."""
+    """Return the processor time that a process has used, on which other programs have little influence."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""`longshore extender` by what a real Prometheus says, behind a stock kube-scheduler."""
+"""`longshore extender` with measurements from a real Prometheus, behind a stock kube-scheduler."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ MEMORY_RISK = REASON_RISK.format(utilization=90, resource="memory", percentile=3
 
 @dataclass(frozen=True)
 class Names:
-    """Nodes of 16 GiB: one that uses nearly all, one that uses little, and one that fell silent."""
+    """Nodes of 16 GiB: one that uses nearly all, one that uses little, one without recent measurements."""
 
     busy: str
     calm: str
@@ -63,7 +63,7 @@ def small(world: World) -> PodBuilder:
 def test_pods_that_wait_for_the_extender_do_not_slip_onto_the_loaded_node(
     world: World, names: Names, measurements: str
 ) -> None:
-    """It is asked from the moment it listens, and answers when it has measurements."""
+    """The extender is asked as soon as it listens, and answers once it has measurements."""
     port = free_port()
     with world.scheduler(entry(port, "safe-overload", filters=True)) as scheduler:
         waiting = [among(small(world), names.busy, names.calm) for _ in range(6)]

@@ -1,4 +1,4 @@
-"""`longshore extender` by what load-watcher and metrics-server say, behind a stock kube-scheduler."""
+"""`longshore extender` with load-watcher and with metrics-server, behind a stock kube-scheduler."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @pytest.fixture(scope="module")
 def world(stock_cluster: World) -> Iterator[World]:
-    """Nodes of 8 cores that say nothing of their load themselves."""
+    """Nodes of 8 cores without annotations about their load."""
     nodes = [loaded(name).capacity(cpu="8", memory="16Gi") for name in (CALM, WARM, BUSY)]
     with stock_cluster.having(*nodes) as made:
         yield made
@@ -41,13 +41,13 @@ def small(world: World) -> PodBuilder:
 
 def _measurements(folder: Path, **said: str) -> str:
     file = folder / "measurements.yaml"
-    # Nobody measured the pods of these tests, and they are not to count.
+    # The pods of these tests are not measured, and must not count.
     file.write_text(yaml.safe_dump(said | {"settle": "0s"}))
     return f"--measurements={file}"
 
 
 async def test_by_what_load_watcher_says(world: World, tmp_path: Path) -> None:
-    """It is a stand-in. In percent of 8 cores, mean and deviation: 70 and 6.25 are 8 of 10 in the spec."""
+    """The load-watcher is a stub. In the spec, a mean of 70 % and a deviation of 6.25 % score 8 of 10."""
     loads = {CALM: (10, 5), WARM: (70, 6.25), BUSY: (95, 2)}
     asked: list[str] = []
 
@@ -99,7 +99,7 @@ def _usage(cpu: str, *, ago: float = 0.0) -> dict[str, Any]:
 
 @pytest.fixture
 def measured(world: World) -> Iterator[World]:
-    """The API server has the path of metrics-server, with nothing there yet."""
+    """The API server serves the path of metrics-server, without objects yet."""
     world.api.request("POST", KINDS, _definition())
     eventually(lambda: _is_served(world), what="serving node metrics")
     yield world
@@ -114,7 +114,7 @@ def _is_served(world: World) -> bool:
 
 @pytest.fixture
 def allowed(world: World) -> Iterator[None]:
-    """The right that the manifest has as a comment, for whoever wants this provider."""
+    """The right for this provider, which is a comment in the manifest."""
     said = MANIFEST.read_text()
     lines = ("- apiGroups: [metrics.k8s.io]", "  resources: [nodes]", "  verbs: [list]")
     before, after = ("\n".join(start + line for line in lines) for start in ("  # ", "  "))

@@ -1,4 +1,4 @@
-"""An extender that starts anew, while the pods of the nodes go on."""
+"""An extender that restarts while the pods on the nodes keep running."""
 
 from collections.abc import Iterator
 

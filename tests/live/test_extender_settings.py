@@ -1,4 +1,4 @@
-"""Settings of agents come from the environment: what becomes of pods by them, and what scores are logged."""
+"""Settings of agents from the environment: the nodes of pods with them, and the scores in the log."""
 
 from collections.abc import Iterator, Mapping
 

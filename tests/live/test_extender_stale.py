@@ -1,4 +1,4 @@
-"""Load that was measured too long ago, by what nodes say of the time: behind a stock kube-scheduler."""
+"""Nodes whose load was measured too long ago, by their annotations, behind a stock kube-scheduler."""
 
 from collections.abc import Iterator
 from pathlib import Path

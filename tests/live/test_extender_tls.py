@@ -1,4 +1,4 @@
-"""A stock kube-scheduler and an extender that know each other by their certificates."""
+"""A stock kube-scheduler and an extender that authenticate each other by certificates."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(world: World, files: Path, callers: Path) -> Iterator[Extender]:
-    """One that hears callers with a certificate of an authority in this file."""
+    """Run an extender that accepts clients with a certificate signed by a CA in this file."""
     with world.extender(
         "safe",
         f"--tls-cert-file={files / 'server.crt'}",

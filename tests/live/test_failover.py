@@ -1,4 +1,4 @@
-"""Two replicas under load, and the one that leads goes: nothing is bound twice, no node is overfilled."""
+"""Two replicas under load whose leader ends: no pod is bound twice, and no node is overfilled."""
 
 import json
 from collections import Counter

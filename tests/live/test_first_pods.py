@@ -86,7 +86,7 @@ def test_clean_stop_releases_the_lease_and_the_next_takes_over(
     stopped = time.monotonic()
     create(plane, "default", manifest("three"))
     wait_until_running(plane, "default", 3)
-    # Far below the 15 seconds of a lease that nobody gave back: the rest is for kubectl and KWOK.
+    # Far below the 15 seconds of a lease that is not released. The rest is for KWOK.
     assert time.monotonic() - stopped < 12
 
 

@@ -1,4 +1,4 @@
-"""`longshore run` with an agent as a plugin, on the real cluster, by what a real Prometheus says."""
+"""`longshore run` with an agent as a plugin, on the real cluster, with a real Prometheus."""
 
 import secrets
 import time
@@ -22,7 +22,7 @@ USED = "node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes"
 
 
 def _configuration(prometheus: MonitoredNodes) -> str:
-    """Only the agent scores. Memory is asked for as it is now, so that a test need not wait for a mean."""
+    """Only the agent scores, by the present memory, so that no test waits for a mean."""
     return yaml.safe_dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -51,7 +51,7 @@ def _configuration(prometheus: MonitoredNodes) -> str:
 
 @pytest.fixture
 def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
-    """Two nodes of 8 cores and 16 GiB, alone with their label."""
+    """Two nodes of 8 cores and 16 GiB with a label that no other node has."""
     prefix = f"load-{secrets.token_hex(3)}-"
     made = control_plane.add_nodes(2, prefix=prefix, memory="16Gi", labels={"load": prefix.strip("-")})
     yield made

@@ -34,7 +34,7 @@ TRIES = 4
 
 @pytest.fixture
 def while_held(repetitions: Repetitions) -> float:
-    """How many seconds nothing must happen for."""
+    """For how many seconds nothing must happen."""
     return 0.5 * repetitions(full=40, short=1)
 
 
@@ -101,7 +101,7 @@ async def test_without_a_trigger_a_set_is_held_and_told_what_is_missing(
 
 
 async def test_a_held_pod_never_evicts_another_pod(here: World, while_held: float) -> None:
-    """Nor does one that is released. One outside of sets does, with the same priority and the same size."""
+    """A released pod does not either. A pod outside of sets, with the same priority and size, does."""
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
     priority["metadata"] = {"name": here.namespace}
     await asyncio.to_thread(here.plane.apply, json.dumps(priority))
@@ -122,7 +122,7 @@ async def test_a_held_pod_never_evicts_another_pod(here: World, while_held: floa
 
 @pytest.fixture
 async def elsewhere(sets_plane: ControlPlane, here: World) -> AsyncIterator[World]:
-    """A second namespace, whose pods go to the nodes of the first."""
+    """A second namespace whose pods use the nodes of the first."""
     name = f"{here.namespace}-b"
     sets_plane.create_namespace(name)
     async with world(sets_plane, name, nodes=0) as made:
@@ -188,7 +188,7 @@ async def test_an_entry_that_was_written_by_hand_is_obeyed(here: World) -> None:
     await here.create(member("p"))
     await here.until_placed(2)
     assert here.placed["p"] == full
-    # Nobody has planned: nothing was told about it.
+    # No plan was made, so no event reports one.
     assert not [event for event in await here.events("go") if event["reason"] == "Planned"]
 
 

@@ -27,7 +27,7 @@ SERVICE = "planner-system/podset-planner"
 
 @pytest.fixture(scope="module")
 def planner(sets_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """`longshore planner`; its Service, which schedulers find it by, goes afterwards."""
+    """`longshore planner`. Its Service, by which schedulers find it, is deleted afterwards."""
     folder = tmp_path_factory.mktemp("planner")
     with running(sets_plane, folder, "planner") as process:
         process.wait_for("serving plans")
@@ -42,7 +42,7 @@ def address_of(planner: Running) -> str:
 
 
 async def call(address: str, request: bytes) -> bytes:
-    """As a scheduler elsewhere calls it: by path and bytes, in clear text. It may still be reading."""
+    """Call the planner by path and bytes, in clear text, and again while it is still reading the cluster."""
     async with grpc.aio.insecure_channel(address) as channel:
         method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             "/planner.SchedulePlanner/BuildSchedulePlan"
@@ -84,7 +84,7 @@ async def test_the_planner_answers_the_bytes_of_pallets_scheduler(
 
 
 def metrics(process: Running) -> dict[str, float]:
-    """What it counts of sets and plans, by name and values of labels."""
+    """Return the metrics about sets and plans, by name and label values."""
     families = text_string_to_metric_families(process.ask("/metrics")[1])
     return {
         " ".join((sample.name, *(sample.labels[key] for key in sorted(sample.labels)))): sample.value

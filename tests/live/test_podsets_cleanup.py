@@ -31,7 +31,7 @@ async def test_an_entry_goes_with_its_pod_and_the_plan_with_the_last(here: World
 
 
 async def test_an_entry_goes_when_its_pod_is_told_to_stop(here: World) -> None:
-    """With a grace period, and a finalizer that keeps the pod there for longer."""
+    """The pod has a grace period, and a finalizer that keeps it for longer."""
     slow = member("slow", terminationGracePeriodSeconds=30)
     slow["metadata"]["finalizers"] = ["example.org/wait"]
     await here.create(trigger(state=SCHEDULE), slow, member("other"))

@@ -1,4 +1,4 @@
-"""`longshore controller` by itself on a real cluster: no scheduler runs beside it, so nobody else fires."""
+"""`longshore controller` on a real cluster without a scheduler, so that only controllers fire."""
 
 import asyncio
 import subprocess

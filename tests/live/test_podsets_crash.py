@@ -1,6 +1,6 @@
-"""Schedulers that are killed while pod sets are held, planned and bound, and others that go on from there.
+"""Schedulers that are killed while pod sets are held, planned and bound, and others that continue.
 
-No other scheduler runs beside them.
+No other scheduler runs at the same time.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ TRIES = 3
 
 
 class Course(NamedTuple):
-    """How long each phase takes if nobody is killed, in seconds."""
+    """How long each phase takes if no scheduler is killed, in seconds."""
 
     released: float
     planned: float
@@ -62,7 +62,7 @@ class Crowd:
         await self._here.until_held(MANY)
 
     async def until(self, phase: str) -> None:
-        """Released, it comes to this phase."""
+        """Wait until the released set reaches this phase."""
         here = self._here
         if phase != RELEASED:
             await here.until(lambda: here.plan(self.name) is not None)
@@ -70,8 +70,8 @@ class Crowd:
             await here.until(lambda: bool(here.placed))
 
     async def phase(self) -> str:
-        """How far it has come, now that nobody goes on with it."""
-        # Until what was sent is done, and the watch has told of it.
+        """Return the phase that the set has reached when no scheduler continues with it."""
+        # Wait for writes that were sent, and for the watch.
         await asyncio.sleep(0.3)
         placed = len(self._here.placed)
         if not placed:
@@ -79,7 +79,7 @@ class Crowd:
         return MIDWAY if placed < MANY else TOO_LATE
 
     async def course(self) -> Course:
-        """Release it, and see how long it takes."""
+        """Release the set, and measure how long each phase takes."""
         here = self._here
         await here.release(self.name)
         released = time.monotonic()
@@ -98,7 +98,7 @@ class Crowd:
 
 
 def seen(here: World) -> Iterator[tuple[float, Pod]]:
-    """Every version of every pod, and when it was."""
+    """Return every version of every pod, with its time."""
     return ((at, change.new) for at, change in here.history if isinstance(change.new, Pod))
 
 
@@ -149,7 +149,7 @@ async def test_a_set_survives_a_kill_at_any_moment_between_trigger_and_last_bind
 
 
 async def turmoil(here: World, chance: random.Random, seconds: float) -> None:
-    """Pods come and go, nodes are closed and opened, the trigger too, plans are edited by hand."""
+    """Create and delete pods, cordon and uncordon nodes, change the trigger, and edit plans by hand."""
     end = asyncio.get_running_loop().time() + seconds
     number = 0
     while asyncio.get_running_loop().time() < end:

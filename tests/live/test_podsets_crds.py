@@ -1,4 +1,4 @@
-"""A cluster that does not know triggers and plans yet: all else is scheduled, and sets as soon as it does."""
+"""A cluster without the definitions of triggers and plans: sets wait until these are installed."""
 
 import json
 import time
@@ -23,7 +23,7 @@ LOOK = 5.5
 
 @pytest.fixture(autouse=True)
 def _node(sets_plane: ControlPlane) -> Iterator[None]:
-    """For pods to go to."""
+    """Add a node for the pods."""
     [node] = sets_plane.add_nodes(1, prefix="bare-")
     yield
     sets_plane.kubectl("delete", "node", node)
@@ -31,7 +31,7 @@ def _node(sets_plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def bare_plane(sets_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """Without the kinds; they are back afterwards."""
+    """Delete the definitions, and install them again afterwards."""
     sets_plane.kubectl("delete", "-f", str(FOLDER))
     yield sets_plane
     install_kinds(sets_plane)
@@ -40,7 +40,7 @@ def bare_plane(sets_plane: ControlPlane) -> Iterator[ControlPlane]:
 def test_without_the_right_to_read_triggers_all_else_is_scheduled(
     sets_plane: ControlPlane, sets_namespace: str, tmp_path: Path
 ) -> None:
-    """As with a role from before there were sets."""
+    """The role is from a version without pod sets."""
     documents = yaml.safe_load_all((DEPLOY / "scheduler.yaml").read_text())
     [role] = [each for each in documents if each["kind"] == "ClusterRole"]
     rules = [rule for rule in role["rules"] if rule["apiGroups"] != ["planner.ciena.io"]]
@@ -61,7 +61,7 @@ def test_without_the_right_to_read_triggers_all_else_is_scheduled(
 def test_kinds_that_are_missing_are_told_once_and_picked_up_when_they_come(
     bare_plane: ControlPlane, sets_namespace: str, tmp_path: Path
 ) -> None:
-    """By the scheduler and by the controller, without a restart."""
+    """Neither the scheduler nor the controller needs a restart."""
     plane, here = bare_plane, sets_namespace
 
     def on_a_node() -> set[str]:

@@ -1,4 +1,4 @@
-"""The flags about planner services, with all processes started from the command line."""
+"""The flags for planner services, with all processes started from the command line."""
 
 import asyncio
 import secrets
@@ -24,7 +24,7 @@ SERVICE = "planner-system/podset-planner"
 
 @pytest.fixture
 def sets_service(sets_plane: ControlPlane) -> Iterator[None]:
-    """The Service of `longshore planner` is there for as long as the test takes."""
+    """Create the Service of `longshore planner` for the duration of the test."""
     yield
     sets_plane.kubectl("delete", "service", "podset-planner", "-n", "planner-system")
 
@@ -39,7 +39,7 @@ def serving(pair: Pair, clients: Path) -> tuple[str, ...]:
 
 @pytest.mark.usefixtures("sets_service")
 async def test_plans_by_mutual_tls(sets_plane: ControlPlane, sets_namespace: str, tmp_path: Path) -> None:
-    """A scheduler with a certificate goes by the planner; one without is refused, and plans by itself."""
+    """A scheduler with a certificate follows the planner. One without is refused, and plans by itself."""
     authority = Authority(tmp_path)
     ours = authority.client("scheduler", user="scheduler")
     theirs = authority.server("planner", hosts=["localhost"], addresses=["127.0.0.1"])
@@ -85,7 +85,7 @@ class Place:
 
 @asynccontextmanager
 async def place(here: World, node: str) -> AsyncIterator[Place]:
-    """Its stub places the pod `followed` there, and knows no other."""
+    """Run a stub that plans this node for the pod `followed`, and nothing for other pods."""
 
     async def answer(_message: bytes, _context: Context) -> bytes:
         nodes = all_to(node, "followed")(pb.SchedulePlanRequest())

@@ -1,4 +1,4 @@
-"""Where the pods of a set go on a real cluster: what the plan takes into account, and when it is remade."""
+"""The nodes of a set on a real cluster: what the plan takes into account, and when it is made again."""
 
 import asyncio
 from collections import Counter
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.live.pod_sets import (
     SCHEDULE,
@@ -20,9 +21,11 @@ from tests.live.pod_sets import (
 )
 from tests.live.pods import manifest
 from tests.live.processes import Running
+from tests.waiting import eventually_async
 
 from longshore.dev import ControlPlane
-from longshore.kube.resources import NODES
+from longshore.kube.errors import ApiError
+from longshore.kube.resources import NODES, PODS
 
 pytestmark = pytest.mark.control_plane
 
@@ -238,12 +241,31 @@ spec: {{policyName: {namespace}, validationActions: [Deny]}}
 """
 
 
+async def until_binds_are_denied(here: World, node: str) -> None:
+    """Wait until the API server applies the policy: dry runs of a bind to the node show it."""
+    await here.create(manifest("refused", scheduler="nobody"))
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "refused"}, "target": target}
+    path = PODS.path(namespace=here.namespace, name="refused", subresource="binding")
+
+    async def answer() -> str:
+        try:
+            await here.client.request("POST", f"{path}?dryRun=All", body=msgspec.json.encode(binding))
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    await eventually_async(answer, lambda text: "not there" in text)
+    await here.delete("Pod", "refused")
+    await here.until(lambda: "refused" not in here.pods)
+
+
 async def test_a_refused_bind_is_tried_again_until_the_plan_is_true(
     here: World, sets_scheduler: Running
 ) -> None:
     first = here.nodes[0]
     await asyncio.to_thread(here.plane.apply, no_binds_to(first, here.namespace))
-    await asyncio.sleep(1.0)  # until the API server goes by it
+    await until_binds_are_denied(here, first)
     await here.create(trigger(), *members(2), plan(here.namespace, {"pod-0": first, "pod-1": here.nodes[1]}))
     await here.until_held(2)
     await here.release()

@@ -1,6 +1,6 @@
-"""Planner services on a real cluster: which of them is asked, what for, and what its answer is worth.
+"""Planner services on a real cluster: which of them is asked, for what, and how its answer is used.
 
-Planners are stubs on this machine, made of the protocol's text alone; the scheduler is told their addresses.
+Planners are stubs on this machine, written from the protocol's text. The scheduler knows their addresses.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def services(sets_plane: ControlPlane) -> Iterator[PlannerServices]:
 def scheduler(
     request: pytest.FixtureRequest, services: PlannerServices, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    """With the fallback that the tests name, built-in if they name none."""
+    """`longshore run` with the fallback that the tests specify, built-in by default."""
     folder = tmp_path_factory.mktemp("planners")
     file = folder / "scheduler.yaml"
     file.write_text(configuration(services, request.param))
@@ -65,7 +65,7 @@ async def here(services: PlannerServices, scheduler: Running, sets_namespace: st
 
 
 async def planner_of(here: World, podset: str) -> str:
-    """Who is said to have made the plan."""
+    """Return the planner in the status of the plan."""
     found = here.plan(podset)
     assert found is not None
     name = found.metadata.name
@@ -80,7 +80,7 @@ async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(
     here: World, services: PlannerServices
 ) -> None:
     first, second, third = here.nodes
-    # A set that nobody else has.
+    # A set with a name that no other test uses.
     own = f"x-{here.namespace}"
     async with (
         services.planner("one", all_to(first, "x-1", "x-2", "y")),
@@ -96,7 +96,7 @@ async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(
         await here.create(member("x-2", podset=own))
         await here.until_placed(3)
         assert here.placed["x-2"] == first
-    # With nobody left to ask, the planner that is built in does it.
+    # With no planner left to ask, the built-in planner plans.
     await here.create(member("x-3", podset=own))
     await here.until_placed(4)
     assert here.placed["x-3"] == third
@@ -134,7 +134,7 @@ async def test_a_service_whose_label_is_not_enabled_is_not_asked(
 
 
 async def test_the_request_is_what_pallet_sends(here: World, services: PlannerServices) -> None:
-    """One call for the whole set; its nodes are those that will do for the pod it names."""
+    """There is one call for the whole set. Its nodes are those that fit the pod that it names."""
     await here.patch("Node", here.nodes[1], {"spec": {"unschedulable": True}})
     await here.until_the_scheduler_knows_all()
     async with (
@@ -255,7 +255,7 @@ async def test_with_two_planners_the_one_that_answers_is_followed(
 async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(
     here: World, services: PlannerServices
 ) -> None:
-    """Neither pods outside of sets nor another set, with a planner of its own or without."""
+    """Pods outside of sets and other sets, with and without their own planner, do not wait."""
 
     async def sleep(message: bytes, context: Context) -> bytes:
         await asyncio.sleep(60)
@@ -285,7 +285,7 @@ async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(
     assert any(f"did not answer within {CALL_SECONDS:g} s" in note for note in notes)
 
 
-# Nobody may stand in.
+# No fallback is configured.
 
 
 @without_fallback
@@ -315,7 +315,7 @@ async def test_without_a_fallback_an_answer_with_a_node_that_is_not_there_binds_
 
 
 def test_the_stub_speaks_what_the_protocol_says() -> None:
-    """By bytes that were computed from the protocol's text elsewhere."""
+    """The bytes were computed from the protocol's text by another program."""
     request = pb.SchedulePlanRequest(
         namespace="default", podSet="planner-podset", scheduledPod="p1", eligibleNodes=["n1", "n2"]
     )

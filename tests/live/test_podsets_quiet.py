@@ -1,4 +1,4 @@
-"""Quiet times on a real cluster. Each is mostly waiting, so all of them are played at once, side by side."""
+"""Quiet times on a real cluster. Each scenario mostly waits, so all of them run at the same time."""
 
 import asyncio
 import secrets
@@ -27,7 +27,7 @@ EARLY, LATE = 1.0, 10.0
 
 
 async def fires(here: World, *, since: float, quiet: float, late: float = LATE) -> None:
-    """Once, when the quiet time since then is over."""
+    """Wait until the trigger fires, and check that the quiet time since then is over."""
     await here.until(lambda: bool(here.flips()), within=since + quiet + late - time.monotonic())
     assert here.flips()[0] - since > quiet - EARLY
 
@@ -127,7 +127,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 @pytest.fixture(scope="module")
 def ends(sets_plane: ControlPlane, sets_scheduler: Running) -> Iterator[dict[Scenario, BaseException | None]]:
-    """How each of them ended."""
+    """The error of each scenario, if it failed."""
     names = [f"quiet-{secrets.token_hex(4)}" for _ in SCENARIOS]
     for name in names:
         sets_plane.create_namespace(name)

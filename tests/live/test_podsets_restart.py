@@ -16,7 +16,7 @@ pytestmark = pytest.mark.control_plane
 
 @pytest.fixture
 async def here(sets_plane: ControlPlane, sets_namespace: str) -> AsyncIterator[World]:
-    """A namespace and three nodes, and nobody to schedule."""
+    """A namespace and three nodes, without a scheduler."""
     async with world(sets_plane, sets_namespace) as made:
         yield made
 
@@ -33,7 +33,7 @@ async def test_a_set_is_held_across_a_restart(here: World, tmp_path: Path) -> No
     async with scheduler(here, tmp_path):
         await here.create(trigger(), *members(3))
         await here.until_held(3)
-    # While nobody holds them, and for as long as the next one needs to know all that there is.
+    # No scheduler runs, and the next one needs a while to read everything.
     await here.create(member("late"))
     async with scheduler(here, tmp_path):
         await here.until_held(4)
@@ -61,7 +61,7 @@ async def test_deletions_that_nobody_saw_are_made_up_for(here: World, tmp_path: 
 async def test_a_plan_goes_with_the_deployment_of_its_pods_while_nobody_schedules(
     here: World, tmp_path: Path
 ) -> None:
-    """By the owner references: the garbage collector deletes it."""
+    """The garbage collector deletes it by its owner references."""
     apply = ("apply", "-n", here.namespace, "-f", "-")
     async with scheduler(here, tmp_path):
         await here.create(trigger(state=SCHEDULE))

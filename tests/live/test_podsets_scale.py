@@ -1,4 +1,4 @@
-"""Larger sets on a real cluster: how long they take, what they ask of the API server, and that they fit."""
+"""Larger sets on a real cluster: their time, their requests to the API server, and that they fit."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ READ = re.compile(r'^apiserver_request_total\{.*verb="(?:GET|LIST|WATCH)".*\} (\
 
 
 async def reads(here: World) -> float:
-    """By everybody, and so by the scheduler at most."""
+    """Return the number of reads by all clients, which is an upper bound for the scheduler."""
     told = await here.client.request("GET", "/metrics")
     counts = READ.findall(told.decode())
     assert counts

@@ -1,4 +1,4 @@
-"""Preemption on the real API server, with the test as the kubelet: nothing ends before it says so."""
+"""Preemption on the real API server. The tests play the kubelet: pods end when the test says so."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def prioritized(name: str, *, cpu: str, priority: str = "", node: str = "") -> d
 
 
 def end(plane: ControlPlane, name: str) -> None:
-    """As a kubelet does when all containers have stopped."""
+    """Delete the pod as a kubelet does when all containers have stopped."""
     plane.kubectl("delete", "pod", name, "--grace-period=0", "--force")
 
 
@@ -78,7 +78,7 @@ def test_the_victim_ends_in_its_own_time_and_the_room_is_kept_for_the_preemptor(
     )
     assert placed(plane, "default") == {"default/victim": "node-0", "default/bystander": "node-0"}
 
-    # What is left beside the promise can be had then; the promised room cannot.
+    # Other pods get the free room, except for the room of the nominated pod.
     end(plane, "victim")
     eventually(lambda: placed(plane, "default"), lambda found: len(found) == 3)
     assert set(placed(plane, "default")) == {"default/bystander", "default/urgent", "default/small"}

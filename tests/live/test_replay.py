@@ -1,4 +1,4 @@
-"""The same events give the same bindings, on the real cluster and on the simulated one."""
+"""The same events lead to the same bindings on the real cluster and on the simulated one."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Reward on the real cluster: pods that fail there, and a scheduler that comes back."""
+"""The plugin Reward on the real cluster, with pods that fail and a scheduler that restarts."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a running scheduler tells on its port."""
+"""The answers of a running scheduler on its port for metrics and probes."""
 
 import json
 import os

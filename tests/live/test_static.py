@@ -1,4 +1,4 @@
-"""`longshore static` on the real control plane: which node a pod goes to, and why to none."""
+"""`longshore static` on the real control plane: the node of a pod, or why it has none."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -27,7 +27,7 @@ from longshore.pin.labels import legacy_key, pin_key
 
 @pytest.fixture(scope="module")
 def other_flags(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Static]:
-    """With every switch turned the other way."""
+    """Run it with every switch different from the default."""
     flags = ("--random", "--no-legacy-labels", "--respect-taints", "--low-cardinality")
     folder = tmp_path_factory.mktemp("other-flags")
     kubeconfig = install(control_plane)
@@ -43,7 +43,7 @@ def for_other(name: str) -> dict[str, object]:
 
 
 def message(plane: ControlPlane, namespace: str, name: str) -> str:
-    """What the pod is told about why it waits."""
+    """Wait for a condition on the pod, and return its message."""
     eventually(lambda: pods(plane, namespace)[name], lambda found: condition(found).get("message"))
     text: str = condition(pods(plane, namespace)[name])["message"]
     return text
@@ -227,7 +227,7 @@ def test_a_name_too_long_for_a_label_is_told(
 def test_one_pass_binds_what_it_can_and_exits_with_0(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
-    """Under a name of its own, since the daemon binds what it sees at once."""
+    """The pass has its own scheduler name, because the daemon binds its pods at once."""
     label(control_plane, nodes[0], f"{pin_key('pass', namespace, 'web-0')}=")
     for name in ("web-0", "web-1"):
         pod = pinned(name)

@@ -27,12 +27,12 @@ def binds(asked: Asked, pod: str = "") -> bool:
 
 
 def through(proxy: Proxy, folder: Path) -> Path:
-    """A kubeconfig that leads to the proxy, which has the credentials."""
+    """Return a kubeconfig for the proxy, which has the credentials."""
     return write(folder / "kubeconfig", document(cluster={"server": proxy.connection.server}))
 
 
 async def called(check: Any, *arguments: Any, **more: Any) -> Any:
-    """What takes its time, beside the proxy."""
+    """Call a blocking function in a thread, while the proxy runs."""
     return await asyncio.to_thread(check, *arguments, **more)
 
 
@@ -48,7 +48,7 @@ def bind(plane: ControlPlane, namespace: str, pod: str, node: str) -> None:
 
 
 def may_bind_in(plane: ControlPlane, namespace: str) -> Path:
-    """A service account that may follow pods and nodes everywhere, and bind in this namespace alone."""
+    """Return the kubeconfig of an account that may watch everywhere, and bind in one namespace."""
     kubeconfig = plane.service_account("half", namespace=namespace, rules=FOLLOWING)
     rights = ("--verb=create", "--resource=pods/binding", "-n", namespace)
     plane.kubectl("create", "role", "binds", *rights)
@@ -60,7 +60,7 @@ def may_bind_in(plane: ControlPlane, namespace: str) -> Path:
 async def test_refused_binds_stop_nothing_and_are_counted(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
-    """One pod is bound by somebody else a moment before (409), one is where it may not bind (403)."""
+    """Another client binds one pod first (409), and one is in a namespace without the right (403)."""
     other = f"{namespace}-other"
     control_plane.create_namespace(other)
     labels = [key(namespace, "taken"), key(namespace, "fine"), key(other, "forbidden")]
@@ -123,7 +123,7 @@ async def test_told_to_stop_it_ends_the_bind_under_way(
 async def test_told_to_stop_it_does_not_wait_for_a_server_that_hangs(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path, stuck: str
 ) -> None:
-    """Whether it hangs in a bind, or in the lists of a pass."""
+    """The server hangs in a bind, or in the lists of a pass."""
     if stuck == "binds":
         upstream = install(control_plane)
     else:
@@ -154,7 +154,7 @@ def kills(repetitions: Repetitions) -> int:
 def many(
     control_plane: ControlPlane, namespace: str, nodes: list[str], kills: int
 ) -> Iterator[dict[str, str]]:
-    """Pods and their nodes, which are labeled for them: enough that some are left at the last kill."""
+    """Return pods and their labeled nodes, so many that some pods are left at the last kill."""
     chosen = {f"many-{number}": nodes[number % len(nodes)] for number in range(max(200, 80 * kills))}
     for node in nodes:
         label(control_plane, node, *(f"{key(namespace, pod)}=" for pod, its in chosen.items() if its == node))
@@ -171,7 +171,7 @@ async def test_killed_at_any_moment_it_goes_on_after_a_restart(
     tmp_path: Path,
     kills: int,
 ) -> None:
-    """No pod is lost, none goes elsewhere, and none is bound twice, though binds land after the kill."""
+    """No pod is lost, bound to another node or bound twice, although binds take effect after the kill."""
     before = {name: pod["metadata"]["uid"] for name, pod in pods(control_plane, namespace).items()}
     late = Proxy(
         load(install(control_plane)),

@@ -1,4 +1,4 @@
-"""Labeled nodes that will not do, on the real control plane: what the pod is told, and how it is cured."""
+"""Labeled nodes that do not fit, on the real control plane: the message on the pod, and what resolves it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ CURED_WITHIN = 2.0
 
 @contextmanager
 def not_ready(plane: ControlPlane, node: str) -> Iterator[None]:
-    """KWOK would say at once that the node is well; it is held still as long as it is not."""
+    """Make a node NotReady. KWOK is stopped meanwhile, or it would set the node to Ready at once."""
 
     def report(status: str) -> None:
         conditions = [{"type": "Ready", "status": status, "reason": "Test", "message": "told by a test"}]
@@ -83,7 +83,7 @@ def test_a_labeled_node_that_will_not_do(
     trouble: Trouble,
     reason: str,
 ) -> None:
-    """The pod waits and is told why, until the node is cured; one whose label says `force` goes there."""
+    """The pod waits and its condition says why, until the node fits. The label value `force` skips that."""
     node = nodes[0]
     # The log names no namespaces.
     patient, forced, later = (f"{each}-{namespace}" for each in ("patient", "forced", "later"))
@@ -106,7 +106,7 @@ def test_a_labeled_node_that_will_not_do(
 
 
 def with_data(name: str, *, scheduler: str = NAME) -> dict[str, Any]:
-    """A pod with the claim `data`."""
+    """Return a pod with the claim `data`."""
     pod = pinned(name)
     pod["spec"]["schedulerName"] = scheduler
     pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -138,7 +138,7 @@ def test_a_pod_whose_local_volume_is_on_another_node_is_told_so(
 
 @pytest.fixture
 def unbound(control_plane: ControlPlane, namespace: str, nodes: list[str]) -> Iterator[None]:
-    """The claim `data`, which waits for its first pod, and a local volume for it on each of two nodes."""
+    """Create the claim `data`, which waits for its first pod, and a local volume on each of two nodes."""
     local = f"local-{namespace}"
     disks = [f"{local}-{node}" for node in nodes[:2]]
     create(
@@ -154,7 +154,7 @@ def unbound(control_plane: ControlPlane, namespace: str, nodes: list[str]) -> It
 
 
 def data_of(plane: ControlPlane, namespace: str) -> str:
-    """The volume that the claim is bound to."""
+    """Return the volume that the claim is bound to."""
     return plane.kubectl("get", "pvc", "data", "-n", namespace, "-o", "jsonpath={.spec.volumeName}")
 
 

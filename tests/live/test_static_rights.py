@@ -1,4 +1,4 @@
-"""The rights of `longshore static`, and how it is told where the cluster is."""
+"""The rights of `longshore static`, and how it finds the cluster."""
 
 import re
 import socket
@@ -38,7 +38,7 @@ LACKS = (
 
 
 def with_the_least_rights() -> str:
-    """The manifest, with the one line changed that its comment names."""
+    """Return the manifest with the one line changed that its comment names."""
     lines = MANIFEST.read_text().splitlines()
     [comment] = [line for line in lines if "For the minimal rights, write" in line]
     [role] = re.findall(r"write (\S+) here", comment)
@@ -48,7 +48,7 @@ def with_the_least_rights() -> str:
 
 
 def unbind(plane: ControlPlane) -> None:
-    """The role of a binding cannot be changed."""
+    """Delete the binding, because its role cannot be changed."""
     plane.kubectl("delete", "clusterrolebinding", "longshore-static", "--ignore-not-found")
 
 
@@ -66,7 +66,7 @@ another_port = pytest.fixture(free_port, scope="module", name="another_port")
 def minimal(
     control_plane: ControlPlane, port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Static]:
-    """With the least rights of the manifest, and a port that a variable names."""
+    """`longshore static` with the minimal rights of the manifest, and with a port from a variable."""
     unbind(control_plane)
     kubeconfig = install(control_plane, with_the_least_rights())
     folder, variables = tmp_path_factory.mktemp("minimal"), {"SCHED_PROMETHEUS_PORT": str(port)}
@@ -81,7 +81,7 @@ def minimal(
 def lists(
     control_plane: ControlPlane, another_port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Static]:
-    """With the rights that the original asks for, and without metrics."""
+    """`longshore static` with the rights of the original static scheduler, and without metrics."""
     kubeconfig = control_plane.service_account("lists", rules=LISTS)
     variables = {
         "SCHED_NAME": "lists",
@@ -181,7 +181,7 @@ def test_without_the_right_to_look_a_pass_ends_with_one_line(
 def test_the_service_account_of_a_pod_is_found_in_its_folder(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
-    """Named by the flag, and by the variable; there is no kubeconfig."""
+    """The folder is set by the flag and by the variable, and there is no kubeconfig."""
     control_plane.service_account("in-a-pod", namespace=namespace, rules=LISTS)
     folder = tmp_path / "serviceaccount"
     folder.mkdir()

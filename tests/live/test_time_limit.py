@@ -1,6 +1,6 @@
-"""Plugins that take too long: ended in time, and nothing else is hit.
+"""Plugins that take too long are ended in time, without harm to other code.
 
-These run in real time: it is what the limit is about. Limits are short, and no test depends on being quick.
+The tests run in real time, which is what the limit is about. Limits are short, and no test has to be quick.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def spin(seconds: float) -> str:
 
 
 class Calls:
-    """A plugin whose methods are those it is given."""
+    """A plugin with the methods that it is given."""
 
     name = "Calls"
 
@@ -60,7 +60,7 @@ def limited(limit: TimeLimit, **methods: Any) -> Any:
 
 
 def simulated(limit: TimeLimit, *plugins: Any) -> Simulation:
-    """With the plugins enabled, on one node."""
+    """Return a simulation of one node with the plugins enabled."""
     registered = [register(plugin) for plugin in plugins]
     configuration = enable(set_up().configuration, registered)
     engine = Engine(configuration, plugins=limit.apply({plugin.name: plugin for plugin in registered}))
@@ -462,7 +462,7 @@ def test_a_call_costs_little(limit: TimeLimit) -> None:
 
 
 class SlowForSome:
-    """Never comes to an end about pods with the label."""
+    """A filter that never ends for pods with the label."""
 
     name = "SlowForSome"
 
@@ -515,7 +515,7 @@ def test_a_wait_for_the_cluster_that_never_ends_fails_its_pod(limit: TimeLimit) 
 
 
 def test_preemption_goes_on_when_a_filter_is_slow_on_imagined_nodes(limit: TimeLimit) -> None:
-    """The filter is called by a default plugin there, which has no limit of its own."""
+    """A default plugin without a limit calls the filter there."""
 
     class SlowWhenFull:
         name = "SlowWhenFull"

@@ -1,4 +1,4 @@
-"""Volumes on the real API server: the scheduler chooses, the real controller binds."""
+"""Volumes on the real API server: the scheduler chooses them, and the real controller binds them."""
 
 import json
 from typing import Any
@@ -63,7 +63,7 @@ def get(plane: ControlPlane, kind: str, name: str) -> dict[str, Any]:
 
 
 def provision(plane: ControlPlane, name: str, *, of_class: str) -> str:
-    """What a provisioner does when a node has been selected: make a volume there, for this claim."""
+    """Create a volume for the claim on the selected node, as a provisioner does, and return the node."""
     made_for = get(plane, "pvc", name)
     node: str = made_for["metadata"]["annotations"][SELECTED_NODE]
     reference = {
@@ -137,7 +137,7 @@ def test_a_provisioner_that_gives_up_has_the_pod_tried_again(
     start_scheduler(plane)
     create(plane, "default", using("web", "data"))
     eventually(lambda: selected(plane, "data"))
-    # The node cannot be had any more, which the provisioner tells by taking the annotation away.
+    # The provisioner removes the annotation: the node is no longer possible.
     first = selected(plane, "data")
     plane.kubectl("cordon", first)
     plane.kubectl("annotate", "pvc", "data", f"{SELECTED_NODE}-")

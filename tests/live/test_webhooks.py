@@ -1,4 +1,4 @@
-"""Extenders are called as kube-scheduler calls them: both schedulers, one cluster, the same extender."""
+"""Both schedulers on one cluster call the same extender in the same way."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from longshore.dev.fixtures import OwnCluster
 from longshore.kube.writer import contains
 
 STOCK, OURS = "default-scheduler", "longshore"
-# What differs from one pod to the next, or by the time when it was read.
+# Fields that differ between pods, or with the time of reading.
 _PASSING = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 
@@ -35,7 +35,7 @@ def configuration(name: str, extenders: list[dict[str, Any]], kubeconfig: str = 
 
 
 class Both:
-    """The same pod for one scheduler, then for the other, in the same situation."""
+    """Gives the same pod to one scheduler and then to the other, in the same situation."""
 
     def __init__(self, plane: ControlPlane, webhook: Webhook) -> None:
         self._plane = plane
@@ -44,7 +44,7 @@ class Both:
     def __call__(
         self, *, labels: dict[str, str], cpu: str = "100m", priority: str = "", low: int = 0
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What became of the pod, and what the extender heard, for kube-scheduler and for us."""
+        """Return the result and the requests to the extender, for kube-scheduler and for Longshore."""
         first, second = (self._try(name, labels, cpu, priority, low) for name in (STOCK, OURS))
         return first, second
 
@@ -54,7 +54,7 @@ class Both:
             pod = manifest(f"low-{number}", cpu="8")
             pod["spec"]["nodeName"] = f"node-{number}"
             create(plane, "default", pod)
-        # Its watch has told the scheduler of all pods above before it binds this one.
+        # The scheduler knows all pods above when it binds this one: its watch reports changes in order.
         create(plane, "default", manifest("marker", cpu="0", scheduler=name))
         eventually(lambda: placed(plane, "default"), lambda found: "default/marker" in found)
         end(plane, "marker")
@@ -90,7 +90,7 @@ def both(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> Iterator[Both]:
-    """`request.param`: the extenders as the configuration has them, without their addresses."""
+    """`request.param` has the extenders of the configuration, without their addresses."""
     plane = own_cluster(nodes=3, kwok=False, controller_manager=False)
     plane.kubectl("create", "priorityclass", "high", "--value=1000")
     with Webhook(lambda said: bind(plane, "default", said["PodName"], said["Node"])).running() as webhook:
@@ -120,7 +120,7 @@ def leaving(plane: ControlPlane) -> list[str]:
 
 
 def first_attempt(heard: Sequence[tuple[str, Said]]) -> list[tuple[str, Said]]:
-    """The calls about the pod until they begin again: a rejected pod is tried whenever anything happens."""
+    """Return the calls of the first attempt: a rejected pod is tried again after any event."""
     calls = [(verb, said) for verb, said in heard if "web" in (said.get("PodName"), _name(said.get("Pod")))]
     again = [number for number, (verb, _) in enumerate(calls) if number and verb == calls[0][0]]
     return calls[: again[0]] if again else calls
@@ -131,7 +131,7 @@ def _name(pod: dict[str, Any] | None) -> str:
 
 
 def same(first: dict[str, Any], second: dict[str, Any]) -> None:
-    """The pods fared alike, and the extender heard the same, of which ours is at least a part."""
+    """Check that both pods had the same result, and that kube-scheduler sent all that we sent."""
     assert {k: v for k, v in second.items() if k != "heard"} == {
         k: v for k, v in first.items() if k != "heard"
     }
@@ -157,7 +157,7 @@ def _lasting(thing: dict[str, Any]) -> dict[str, Any]:
 
 WHOLE = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 5}
 BY_NAME = {**WHOLE, "preemptVerb": "preempt", "nodeCacheCapable": True}
-# Nobody listens there.
+# No program listens there.
 DEAD = {"urlPrefix": "http://127.0.0.1:9/", "filterVerb": "filter", "ignorable": True}
 
 

@@ -1,4 +1,4 @@
-"""A small HTTP extender on this machine, which does what the labels of pods say and remembers what it heard.
+"""A small HTTP extender that follows the labels of pods and keeps the requests that it received.
 
 Labels: `only` are the nodes that its filter leaves (joined by dots), `likes` the node that it ranks highest,
 `spare` a node whose pods it does not let be evicted, `broken` an error that it answers with.

@@ -39,9 +39,12 @@ def test_a_timeout_that_is_none_counts_as_the_default(text: str) -> None:
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        ({"plannerFallback": "maybe"}, "plannerFallback is built-in or none, not 'maybe'"),
-        ({"planners": []}, "unknown field `planners`"),
-        ({"plannerNamespaces": "planner-system"}, "Expected `array`, got `str`"),
+        ({"plannerFallback": "maybe"}, 'plannerFallback: must be built-in or none, found the text "maybe"'),
+        ({"planners": []}, "planners: unknown field"),
+        (
+            {"plannerNamespaces": "planner-system"},
+            'plannerNamespaces: must be a list, found the text "planner-system"',
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(args: dict[str, object], complaint: str) -> None:

@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 
 from longshore.agents.annotations import ANNOTATED_CONGESTION, read_congestion
-from longshore.agents.arguments import arguments, whole_numbers
+from longshore.agents.environment import whole_numbers
 from longshore.cluster import Nodes, PodInfo
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
 
 _LARGEST = 2**53
@@ -40,7 +41,7 @@ class Congestion:
     scope = Scope.NODE
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        self._args = arguments(CongestionArgs, args, name=self.name)
+        self._args = read_plugin_arguments(CongestionArgs, args, plugin=self.name)
         read_congestion(handle.cluster)
 
     @classmethod

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from longshore.agents.arguments import arguments
 from longshore.cluster import Nodes, PodInfo
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.framework import CycleState, Handle, Rejection, Scope
 
 _SCORE = 10
@@ -24,7 +24,7 @@ class Foo:
     scope = Scope.NODE
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        arguments(FooArgs, args, name=self.name)
+        read_plugin_arguments(FooArgs, args, plugin=self.name)
 
     @classmethod
     def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from longshore.agents.arguments import arguments
 from longshore.agents.load import COLUMNS, Missing, load_of, worst
 from longshore.cluster import Nodes, PodInfo
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
 
 _NotNegative = Annotated[float, msgspec.Meta(ge=0)]
@@ -33,7 +33,7 @@ class LoadVariationRiskBalancing:
     scope = Scope.PODS
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        self._args = arguments(LoadVariationRiskBalancingArgs, args, name=self.name)
+        self._args = read_plugin_arguments(LoadVariationRiskBalancingArgs, args, plugin=self.name)
 
     @classmethod
     def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from longshore.agents import beta
-from longshore.agents.arguments import arguments
 from longshore.agents.load import COLUMNS, Load, Missing, load_of, worst
 from longshore.cluster import Nodes, PodInfo
 from longshore.cluster.overcommitment import beyond_requests
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
 
 # Deviations are capped so that a Beta distribution with them exists.
@@ -53,7 +53,7 @@ class LowRiskOverCommitment:
     scope = Scope.PODS
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        self._args = arguments(LowRiskOverCommitmentArgs, args, name=self.name)
+        self._args = read_plugin_arguments(LowRiskOverCommitmentArgs, args, plugin=self.name)
         beta.require_scipy(self.name)
         handle.cluster.keep_limits()
 

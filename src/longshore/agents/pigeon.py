@@ -15,8 +15,8 @@ import numpy as np
 import structlog
 
 from longshore.agents.annotations import ALLOCATION, GPUS, read_requested, requested_measure
-from longshore.agents.arguments import arguments, not_understood, whole_numbers
 from longshore.agents.demand_history import DemandHistory
+from longshore.agents.environment import not_understood, whole_numbers
 from longshore.agents.objectives import (
     Model,
     Objective,
@@ -28,6 +28,7 @@ from longshore.api import InvalidQuantity, value
 from longshore.cluster import Nodes, PodInfo
 from longshore.cluster.arrays import Floats, Ints
 from longshore.cluster.resources import LARGEST_REQUEST
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.errors import UserError
 from longshore.framework import CycleState, Handle, Scope
 
@@ -74,7 +75,7 @@ class PigeonHoling:
     scope = Scope.CLUSTER
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        self._args = arguments(PigeonHolingArgs, args, name=self.name)
+        self._args = read_plugin_arguments(PigeonHolingArgs, args, plugin=self.name)
         policy, self._index = _policy(self._args)
         self._objective = _OBJECTIVES[policy]
         self._resources = dict(list(_RESOURCES.items())[: self._args.num_resources])

@@ -16,7 +16,7 @@ import structlog
 
 from longshore.agents import beta
 from longshore.agents.amounts import Amount, at_most, floor, root
-from longshore.agents.arguments import arguments, whole_numbers
+from longshore.agents.environment import whole_numbers
 from longshore.agents.load import (
     COLUMNS,
     REASON_NO_MEASUREMENTS,
@@ -25,6 +25,7 @@ from longshore.agents.load import (
     worst,
 )
 from longshore.cluster import CPU, MEMORY, Nodes, OneNode, PodInfo
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.framework import (
     MAX_SCORE,
     Action,
@@ -95,7 +96,7 @@ class SafeOverload:
     scope = Scope.PODS
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        self._args = arguments(SafeOverloadArgs, args, name=self.name)
+        self._args = read_plugin_arguments(SafeOverloadArgs, args, plugin=self.name)
         beta.require_scipy(self.name)
         self._acceptable = self._args.percentile / 100
         said = {"utilization": self._args.utilization, "percentile": self._args.percentile}
@@ -169,7 +170,7 @@ class SafeBalance:
     scope = Scope.PODS
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        self._args = arguments(SafeBalanceArgs, args, name=self.name)
+        self._args = read_plugin_arguments(SafeBalanceArgs, args, plugin=self.name)
 
     @classmethod
     def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:

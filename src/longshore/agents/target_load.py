@@ -5,18 +5,21 @@ and far worse than any node below. What a pod will use is guessed from its limit
 that were not measured yet count with their requests alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
-from longshore.agents.arguments import arguments
 from longshore.agents.load import Missing, load_of, worst
 from longshore.api import Container, InvalidQuantity, milli_value
 from longshore.cluster import CPU, Nodes, PodInfo
-from longshore.errors import UserError
+from longshore.config.plugin_arguments import read_plugin_arguments
+from longshore.config.problems import found
 from longshore.framework import MAX_SCORE, CycleState, Handle, Scope
+
+# Larger multipliers are mistakes.
+_LARGEST_MULTIPLIER = 1e6
 
 
 class DefaultRequests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,9 +45,9 @@ class TargetLoadPacking:
     scope = Scope.PODS
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
-        self._args = arguments(TargetLoadPackingArgs, args, name=self.name)
-        self._multiplier = self._read_multiplier()
-        self._default = self._read_default()
+        self._args = read_plugin_arguments(TargetLoadPackingArgs, args, plugin=self.name, check=_problems)
+        self._multiplier = _multiplier(self._args)
+        self._default = _cpu({"cpu": self._args.default_requests.cpu}) or 0
 
     @classmethod
     def environment(cls, environ: Mapping[str, str]) -> dict[str, object]:
@@ -77,27 +80,24 @@ class TargetLoadPacking:
         request = _cpu(container.resources.requests)
         return self._default if request is None else int(request * self._multiplier + 0.5)
 
-    def _read_multiplier(self) -> float:
-        said = self._args.default_requests_multiplier
-        try:
-            multiplier = float(said)
-        except ValueError:
-            multiplier = -1.0
-        if not 0 <= multiplier < 1e6:
-            raise UserError(
-                f"arguments of {self.name}: defaultRequestsMultiplier must be a number such as 1.5, "
-                f"not {said!r}"
-            )
-        return multiplier
 
-    def _read_default(self) -> int:
-        said = self._args.default_requests.cpu
-        amount = _cpu({"cpu": said})
-        if amount is None:
-            raise UserError(
-                f"arguments of {self.name}: defaultRequests.cpu must be a quantity such as 500m, not {said!r}"
-            )
-        return amount
+def _problems(args: TargetLoadPackingArgs) -> Iterator[tuple[str, str]]:
+    if not 0 <= _multiplier(args) < _LARGEST_MULTIPLIER:
+        said = args.default_requests_multiplier
+        yield "defaultRequestsMultiplier", f"must be a number such as 1.5, found {found(said)}"
+    if _cpu({"cpu": args.default_requests.cpu}) is None:
+        yield (
+            "defaultRequests.cpu",
+            f"must be a quantity such as 500m, found {found(args.default_requests.cpu)}",
+        )
+
+
+def _multiplier(args: TargetLoadPackingArgs) -> float:
+    """Return the multiplier, or a negative number if it cannot be read."""
+    try:
+        return float(args.default_requests_multiplier)
+    except ValueError:
+        return -1.0
 
 
 def _cpu(quantities: Mapping[str, str]) -> int | None:

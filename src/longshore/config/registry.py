@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from longshore.config.plugin_arguments import InvalidArguments
 from longshore.config.plugins import KUBE_SCHEDULER_PLUGINS, PluginPoints
 from longshore.errors import UserError
 from longshore.framework.extension_points import points_of
@@ -44,10 +45,11 @@ _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class PluginNotMade(UserError):
-    """A plugin refuses the arguments that it was given, or cannot be made at all."""
+    """A plugin rejects its arguments, or cannot be made. Each problem begins with the path of an argument."""
 
-    def __init__(self, text: str, *, plugin: str, arguments: object) -> None:
+    def __init__(self, text: str, *, plugin: str, arguments: object, problems: tuple[str, ...] = ()) -> None:
         super().__init__(text)
+        self.problems = problems
         self.plugin = plugin
         self.arguments = arguments
 
@@ -83,7 +85,8 @@ class Registered:
             text = f"{self.name} cannot be made: {error}"
             if not isinstance(error, UserError):
                 text = f"{self.place}: {self.name} cannot be made: {_one_line(error)}"
-            raise PluginNotMade(text, plugin=self.name, arguments=args) from error
+            problems = error.problems if isinstance(error, InvalidArguments) else ()
+            raise PluginNotMade(text, plugin=self.name, arguments=args, problems=problems) from error
         return plugin
 
 

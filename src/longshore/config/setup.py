@@ -53,8 +53,9 @@ class Setup:
         except PluginNotMade as error:
             if self.file is None:
                 raise
-            problem = f"{self._place_of(error)}: {error}"
-            raise InvalidConfiguration(self.file, [problem], self.warnings) from error
+            place = self._place_of(error)
+            problems = [f"{place}.{each}" for each in error.problems] or [f"{place}: {error}"]
+            raise InvalidConfiguration(self.file, problems, self.warnings) from error
 
     def _place_of(self, error: PluginNotMade) -> str:
         """Of the first profile that has the plugin with these arguments: profiles are made in order."""

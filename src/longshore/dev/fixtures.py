@@ -1,8 +1,8 @@
-"""pytest fixtures for tests against the real control plane, which is built at first use.
+"""pytest fixtures for tests on the real control plane, which is built at first use.
 
-Enable them with `pytest_plugins = ["longshore.dev.fixtures"]`. A test that uses one is marked
-`control_plane`, so that `-m "not control_plane"` leaves the quick rest. The clusters belong to the test
-process: they end with it, even when it is killed.
+Enable them with `pytest_plugins = ["longshore.dev.fixtures"]`. A test that uses one of them gets the mark
+`control_plane`, so that `-m "not control_plane"` runs only the others. The clusters belong to the test
+process: they end with it, even if it is killed. With pytest-xdist, each worker has clusters of its own.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _REAL = {"control_plane", "namespace", "own_cluster", _PROMETHEUS}
 
 
 class OwnCluster(Protocol):
-    """Starts a cluster for one test; the arguments are those of `ControlPlane.start`."""
+    """A function that starts a cluster for one test. The arguments are those of `ControlPlane.start`."""
 
     def __call__(
         self, *, nodes: int = 3, scheduler: bool = False, kwok: bool = True, controller_manager: bool = True
@@ -32,16 +32,16 @@ class OwnCluster(Protocol):
 
 
 class Repetitions(Protocol):
-    """How often to repeat what is worth repeating: `full` times in a long run, `short` times otherwise."""
+    """A function that returns how often to repeat a check: `full` times in a long run, otherwise `short`."""
 
     def __call__(self, *, full: int, short: int = ...) -> int: ...
 
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """The cluster that all tests of this process share: KWOK, controller manager and three nodes.
+    """The cluster that all tests of this process share, with KWOK, the controller manager and three nodes.
 
-    Tests must not disturb each other: work in a `namespace`, name nodes of your own, break nothing.
+    Tests must not disturb each other. Use a `namespace`, give new nodes unique names, and stop no component.
     """
     with ControlPlane.start() as plane:
         yield plane
@@ -58,7 +58,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture
 def own_cluster() -> Iterator[OwnCluster]:
-    """Starts clusters for this test alone, to be broken at will; they end with the test."""
+    """Start clusters for this test only. The test may stop their components; they end with the test."""
     started: list[ControlPlane] = []
 
     def start(
@@ -77,20 +77,20 @@ def own_cluster() -> Iterator[OwnCluster]:
 
 @pytest.fixture(scope="session")
 def prometheus() -> Iterator[MonitoredNodes]:
-    """A real Prometheus that all tests of this process share: name nodes of your own."""
+    """A real Prometheus that all tests of this process share. Give nodes unique names."""
     with monitored_nodes() as nodes:
         yield nodes
 
 
 @pytest.fixture(scope="session")
 def repetitions() -> Repetitions:
-    """`repetitions(full=20)` is 20 with LONGSHORE_LONG=1 in the environment, else 3."""
+    """A function: `repetitions(full=20)` is 20 if LONGSHORE_LONG is 1 in the environment, otherwise 3."""
     long = os.environ.get("LONGSHORE_LONG") == "1"
     return lambda *, full, short=_CUT_REPETITIONS: full if long else min(full, short)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the real control plane, wherever the fixture is requested from."""
+    """Mark the tests that need the real control plane, directly or by another fixture."""
     for item in items:
         if _REAL & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.control_plane)
@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Build before the first test, where minutes do not count against the time limit of a test."""
+    """Build before the first test, so that the minutes do not count against the time limit of a test."""
     if session.config.option.collectonly or not any(
         item.get_closest_marker("control_plane") for item in session.items
     ):

@@ -1,7 +1,7 @@
 """The engine: events and the time go in, effects come out, and nothing else happens.
 
 It opens no socket, reads no clock and never sleeps. A driver tells it what changed in the cluster, lets it
-decide, performs the effects and tells how they ended:
+decide, performs the effects and reports their outcomes:
 
     engine = Engine()
     engine.receive(Change(old=None, new=node), now=0.0)

@@ -1,4 +1,4 @@
-"""What happens in the cluster, as it concerns the scheduler: state and queue follow, and pods are woken."""
+"""Takes in changes of the cluster: the state and the queue follow them, and pods that they may help wake."""
 
 from collections.abc import Callable
 
@@ -7,32 +7,34 @@ import msgspec
 from longshore.api import Node, Pod
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.cycle.reporting import skipped
-from longshore.engine.cycle.underway import Underway
+from longshore.engine.cycle.waiting import WaitingPods
 from longshore.engine.events import Measurements
 from longshore.engine.queue.cluster_events import MEASURED, assigned_pod_events, node_events
-from longshore.engine.queue.scheduling_queue import Place, Queue
+from longshore.engine.queue.scheduling_queue import Place, SchedulingQueue
+from longshore.framework.effects import Tell
 
-# Why a pod that was waiting on Permit waits no more.
+# Why a pod no longer waits on Permit.
 _REMOVED = "removed"
 _TO_BE_TRIED = (Place.ACTIVE, Place.BACKOFF)
 
 
-class Intake:
-    """`is_ours` tells whether a pod without a node is for one of our profiles."""
-
-    # Set when there is one: what is under way tells it of pods that gave up their node.
-    underway: Underway
+class ClusterChanges:
+    """`is_ours` returns whether one of our profiles has to schedule the pod."""
 
     def __init__(
         self,
         cluster: ClusterState,
-        queue: Queue,
+        queue: SchedulingQueue,
+        waiting: WaitingPods,
         *,
         now: Callable[[], float],
+        tell: Callable[[Tell], None],
         is_ours: Callable[[Pod], bool],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._waiting = waiting
+        self._tell = tell
         self._now = now
         self._is_ours = is_ours
 
@@ -72,18 +74,18 @@ class Intake:
         elif self._queue.holds(new) or not self._cluster.is_assumed(new):
             self._queue.put(new, now=self._now())
             self._follow_nomination(old, new)
-        # Else we have bound it, and this is a last word from before.
+        # Otherwise we have bound it, and this change is older than the bind.
 
     def _not_ours(self, pod: Pod) -> None:
-        """The pod is being deleted, or is for another scheduler: it will have no node from us."""
+        """The pod is being deleted, or is another scheduler's: we do not schedule it."""
         ending = pod.metadata.deletion_timestamp is not None
         entry = self._queue.find(pod)
         if ending and entry is not None and entry.place in _TO_BE_TRIED:
-            self.underway.tell(skipped(pod))
+            self._tell(skipped(pod))
         self._queue.withdraw(pod)
         self.take_back_nomination(pod)
-        self.underway.reject(pod.metadata.uid, "", _REMOVED)
-        # A bind may be under way. The API server gives no node to a pod that is ending: it comes too late.
+        self._waiting.reject(pod.metadata.uid, "", _REMOVED)
+        # A bind may be in progress. The API server refuses to bind a pod that is being deleted.
         if ending or not self._queue.holds(pod):
             self.forget(pod)
 
@@ -103,7 +105,7 @@ class Intake:
     def _gone(self, pod: Pod) -> None:
         self._queue.withdraw(pod)
         self.take_back_nomination(pod)
-        self.underway.reject(pod.metadata.uid, "", _REMOVED)
+        self._waiting.reject(pod.metadata.uid, "", _REMOVED)
         self._remove(pod)
 
     def _remove(self, pod: Pod) -> None:
@@ -113,7 +115,7 @@ class Intake:
             self._wake(_on(pod, node), None)
 
     def forget(self, pod: Pod) -> None:
-        """An assumed pod will not come to its node."""
+        """Give up the room of an assumed pod."""
         if self._cluster.is_assumed(pod):
             self._remove(pod)
 
@@ -122,35 +124,35 @@ class Intake:
             self._queue.event(event, now=self._now(), among=among)
 
     def _follow_nomination(self, old: Pod | None, new: Pod) -> None:
-        """The API server says where the pod is expected: we may have written it, or someone else.
+        """Follow the nomination in the pod's status, which we may have written, or someone else.
 
-        As long as it says nothing, what we know counts: the word of it may be on its way.
+        As long as the status has none, our own nomination counts: the watch may not have shown it yet.
         """
         nominations = self._cluster.nominations
-        said = "" if old is None else old.status.nominated_node_name
+        before = "" if old is None else old.status.nominated_node_name
         node = new.status.nominated_node_name
-        if not (said or node or nominations) or self._cluster.is_assumed(new):
+        if not (before or node or nominations) or self._cluster.is_assumed(new):
             return
         known = nominations.node_of(new.metadata.uid)
-        if said != node and known is not None and known != node:
+        if before != node and known is not None and known != node:
             self.take_back_nomination(new)
             known = None
-        elif said and said != node:
-            self._not_nominated_to(said, new)
+        elif before and before != node:
+            self._not_nominated_to(before, new)
         if node and known is None:
             nominations.add(PodInfo.of(new), node)
-        elif known is not None and old is not None and _looks(old) != _looks(new):
+        elif known is not None and old is not None and _visible(old) != _visible(new):
             nominations.add(PodInfo.of(new), known)
 
     def take_back_nomination(self, pod: Pod) -> None:
-        """The pod is not to go to the node that it was promised."""
+        """Remove the pod's nomination."""
         node = self._cluster.nominations.node_of(pod.metadata.uid)
         if node is not None:
             self._cluster.nominations.remove(pod.metadata.uid)
             self._not_nominated_to(node, pod)
 
     def _not_nominated_to(self, node: str, pod: Pod) -> None:
-        """Room that was kept for the pod is to be had by those that had to leave it free."""
+        """Wake the pods that had to leave the room on the node to this pod."""
         uid, priority = pod.metadata.uid, pod.spec.priority
         self._wake(
             _on(pod, node),
@@ -159,16 +161,16 @@ class Intake:
         )
 
     def released(self, pod: Pod, node: str) -> None:
-        """The pod had its node and gave it up: others may have found the room taken meanwhile."""
+        """Wake the pods that may have found no room because this pod had the node, which it gave up."""
         uid = pod.metadata.uid
         self._wake(_on(pod, node), None, among=lambda other: other.metadata.uid != uid)
 
 
-def _looks(pod: Pod) -> tuple[object, ...]:
-    """What others see of the pod."""
+def _visible(pod: Pod) -> tuple[object, ...]:
+    """Return what matters about the pod to other pods."""
     return pod.spec, pod.metadata.labels
 
 
 def _on(pod: Pod, node: str) -> Pod:
-    """The pod as it would have been on the node: plugins tell by that whether it took any room."""
+    """Return the pod as it would have been on the node, so that plugins see what room it took."""
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

@@ -1,4 +1,4 @@
-"""What a driver tells the engine: changes of objects, measurements, and how requested effects ended."""
+"""What a driver tells the engine: changes of objects, measurements, and the outcomes of requests."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["Answered", "Conflict", "Done", "Event", "Failed", "Gone", "Measureme
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """How the request of this number ended. An unknown number, or one told before, is passed over."""
+    """The outcome of the request with this number. Ignored if the number is unknown or was answered."""
 
     id: int
     outcome: Outcome
@@ -22,7 +22,7 @@ class Done(msgspec.Struct, frozen=True, gc=False):
 class Measurements(msgspec.Struct, frozen=True, gc=False):
     """What was measured on the nodes: by measure and by node, a value and its time.
 
-    Told regularly, even if there is nothing new: values grow old only when they are looked at.
+    The driver sends it regularly, even if nothing is new, because the age of values is checked only then.
     """
 
     values: Mapping[str, Mapping[str, Measured]] = {}

@@ -1,13 +1,13 @@
-"""What a plugin did wrong, told under its name."""
+"""What a plugin did wrong, under its name."""
 
 from longshore.framework import Code, Status
 
-# What a plugin may raise without harm to others. Who ends the scheduler from outside is not held up by it.
+# What a plugin may raise without harm to others. KeyboardInterrupt still ends the scheduler.
 PLUGIN_ERRORS = (Exception, SystemExit)
 
 
 class PluginFailure(Exception):
-    """A plugin raised, or answered nonsense: it fails the attempt of one pod, and nothing else."""
+    """A plugin raised, or returned nonsense. It fails the attempt of one pod, and nothing else."""
 
     def __init__(self, plugin: str, point: str, what: str) -> None:
         place = f'"{plugin}" filter plugin' if point == "filter" else f'{point} plugin "{plugin}"'

@@ -12,11 +12,12 @@ from longshore.framework import Action, Code, Handle, Plugin, Resource, Status, 
 from longshore.framework.extension_points import PRE_ENQUEUE, QUEUE_SORT, points_of
 from longshore.framework.points import PreEnqueue
 from longshore.framework.profile import Profile
-from longshore.plugins import Factory, PrioritySort
+from longshore.plugins import Factory
 
-# Why the engine itself sets a pod aside: it asks for what cannot be read, or there is no node at all.
+# Why the engine itself rejects a pod: its spec cannot be read, or there is no node at all.
 UNREADABLE = "PodInfo"
 WITHOUT_NODES = "NoNodes"
+_NUMBERS = frozenset({int, float})
 _OWN: Mapping[str, Sequence[WakeOn]] = {
     UNREADABLE: (),
     WITHOUT_NODES: (WakeOn(Resource.NODE, Action.ADD),),
@@ -55,32 +56,35 @@ def make_profile(
 
 
 class _Rank:
-    """The key of a QueueSort plugin that may be anything. What cannot be compared is equal."""
+    """A key of a QueueSort plugin that is not made of numbers. Keys that do not compare are equal."""
 
     __slots__ = ("_key",)
 
     def __init__(self, key: Any) -> None:
         self._key = key
 
-    def __lt__(self, other: "_Rank") -> bool:
-        try:
-            return bool(self._key < other._key)
-        except PLUGIN_ERRORS:  # whatever a plugin does, the queue goes on
-            return False
+    def __lt__(self, other: object) -> bool:
+        return self._compares(lambda key: self._key < key, other)
+
+    def __gt__(self, other: object) -> bool:
+        return self._compares(lambda key: self._key > key, other)
 
     def __eq__(self, other: object) -> bool:
+        return self._compares(lambda key: self._key == key, other)
+
+    def _compares(self, how: Callable[[Any], Any], other: object) -> bool:
         try:
-            return isinstance(other, _Rank) and bool(self._key == other._key)
-        except PLUGIN_ERRORS:  # as above
+            return bool(how(other._key if isinstance(other, _Rank) else other))
+        except PLUGIN_ERRORS:  # a plugin's mistake must not stop the queue
             return False
 
     __hash__ = None  # type: ignore[assignment]
 
 
 class Profiles:
-    """What the queue asks of the plugins, by the pod's scheduler name.
+    """Asks plugins on behalf of the queue. The pod's scheduler name determines the profile.
 
-    `tell` hears of a plugin that failed while it was asked about a pod.
+    `tell` is called when a plugin failed for a pod.
     """
 
     def __init__(
@@ -94,19 +98,18 @@ class Profiles:
         if not (sorts := first.at(QUEUE_SORT)):
             raise ValueError("a profile needs a QueueSort plugin")
         self._queue_sort = sorts[0]
-        self.sort_key: Callable[[Pod, float], Any] = self._rank
-        if isinstance(self._queue_sort, PrioritySort):
-            self.sort_key = self._queue_sort.sort_key
 
-    def _rank(self, pod: Pod, since: float) -> _Rank:
+    def sort_key(self, pod: Pod, since: float) -> Any:
         try:
-            return _Rank(self._queue_sort.sort_key(pod, since))
+            key = self._queue_sort.sort_key(pod, since)
         except PLUGIN_ERRORS as error:  # as above
             self._tell(pod, PluginFailure(self._queue_sort.name, "QueueSort", repr(error)).status)
             return _Rank(None)
+        # Tuples of numbers always compare, and faster by themselves.
+        return key if type(key) is tuple and _NUMBERS.issuperset(map(type, key)) else _Rank(key)
 
     def pre_enqueue(self, pod: Pod, first: str) -> Status | None:
-        """The refusal of the first plugin that keeps the pod out; `first` is asked before the others."""
+        """Return the refusal of the first plugin that keeps the pod out; `first` is asked first."""
         plugins: Sequence[PreEnqueue] = self._profiles[pod.spec.scheduler_name].at(PRE_ENQUEUE)
         if first:
             plugins = sorted(plugins, key=lambda plugin: bool(plugin.name != first))
@@ -115,7 +118,7 @@ class Profiles:
                 status = plugin.pre_enqueue(pod)
                 if status is not None and status.code is not Code.SUCCESS:
                     return msgspec.structs.replace(status, plugin=plugin.name)
-            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this pod is kept out
+            except PLUGIN_ERRORS as error:  # a plugin's mistake keeps out only this pod
                 failure = PluginFailure(plugin.name, "PreEnqueue", repr(error)).status
                 self._tell(pod, failure)
                 return failure

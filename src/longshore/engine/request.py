@@ -6,14 +6,14 @@ from longshore.framework.effects import Operation, Tell
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """An effect to perform; `Done` with the same number tells the engine its outcome."""
+    """An effect to perform. `Done` with the same number tells the engine the outcome."""
 
     id: int
     effect: Operation
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """Something to tell people. The engine expects no answer."""
+    """Something to tell people. There is no answer."""
 
     effect: Tell
 

@@ -47,6 +47,7 @@ from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.framework.cycle_state import CycleState
 from longshore.framework.effects import Ask, Outcome
+from longshore.framework.effects import Bind as BindEffect
 from longshore.framework.status import Code, Status
 
 MAX_SCORE = 100
@@ -372,10 +373,12 @@ class PreBindPreFlight(PreBind, Protocol):
 class Bind(Plugin, Protocol):
     """Assigns the pod to the node."""
 
-    def bind(self, state: CycleState, pod: PodInfo, node: str) -> Answer:
+    def bind(self, state: CycleState, pod: PodInfo, node: str) -> "Answer | BindEffect":
         """Bind the pod, or return Skip to leave it to the next plugin.
 
-        The first plugin that does not return Skip decides how the attempt ends.
+        The first plugin that does not return Skip decides how the attempt ends. A plugin may return the
+        effect `Bind` instead of doing the work itself. Then the scheduler drops a pod that is gone, retries
+        without a report if something else bound the pod, and keeps the room if the answer may be lost.
         """
         ...
 

@@ -6,7 +6,7 @@ several that will do, the one where the pod was last is the best.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from longshore.api import Node, Pod
 from longshore.cluster import ClusterState, Nodes, PodInfo
 from longshore.cluster.arrays import Ints
-from longshore.errors import UserError
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.framework import (
     MAX_SCORE,
     Action,
@@ -54,7 +54,7 @@ class NodePin:
         self, args: object = None, *, handle: Handle, on_legacy: Callable[[str, str], None] | None = None
     ) -> None:
         """`on_legacy` is told of a label of the older form, and its node, each time it sends a pod there."""
-        self._args = _arguments(args)
+        self._args = read_plugin_arguments(NodePinArgs, args, plugin=NAME)
         self._handle = handle
         self._on_legacy = on_legacy
         self._index: PinIndex | None = None
@@ -118,12 +118,3 @@ class NodePin:
     def _became_pinned(self, pod: Pod, old: Node | None, new: Node) -> bool:
         before = {} if old is None else old.metadata.labels
         return any(new.metadata.labels.get(key) != before.get(key) for key in self._keys(pod))
-
-
-def _arguments(args: Any) -> NodePinArgs:
-    if isinstance(args, NodePinArgs):
-        return args
-    try:
-        return msgspec.convert(dict(args or {}), NodePinArgs)
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise UserError(f"arguments of {NAME}: {error}") from error

@@ -22,15 +22,13 @@ from longshore.framework import (
     WakeOn,
 )
 from longshore.framework.points import Candidate
+from longshore.framework.preemption import NOT_STARTED, best, candidate
 
 NAME = "DefaultPreemption"
 REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
 REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
 REASON_NEVER = "not eligible due to preemptionPolicy=Never."
 REASON_TERMINATING = "not eligible due to a terminating pod on the nominated node."
-
-# A pod that has not started counts as starting now, later than all others.
-_NOT_STARTED = "~"
 
 
 class _Examined:
@@ -183,7 +181,7 @@ def _is_preempted(pod: Pod) -> bool:
 
 def _importance(info: PodInfo) -> tuple[int, str]:
     """Return a sort key that puts the most important pods first: by priority, then by start time."""
-    return -info.pod.spec.priority, info.pod.status.start_time or _NOT_STARTED
+    return -info.pod.spec.priority, info.pod.status.start_time or NOT_STARTED
 
 
 def _by_budget(
@@ -218,20 +216,3 @@ def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
         return selects(selector, meta.labels) and meta.name not in budget.status.disrupted_pods
     except InvalidSelector:
         return False
-
-
-def candidate(node: str, victims: Sequence[PodInfo], violations: int) -> Candidate:
-    """Return the node as a candidate. The most important victim must come first."""
-    highest = victims[0].pod.spec.priority
-    cost = (
-        violations,
-        highest,
-        sum(victim.pod.spec.priority + 2**31 for victim in victims),
-        len(victims),
-    )
-    return Candidate(node, tuple(victims), cost, victims[0].pod.status.start_time or _NOT_STARTED)
-
-
-def best(candidates: Sequence[Candidate]) -> Candidate:
-    least = min(c.cost for c in candidates)
-    return max((c for c in candidates if c.cost == least), key=lambda c: c.started)

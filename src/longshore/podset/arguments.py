@@ -8,11 +8,12 @@ pluginConfig:
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
 from longshore.api.duration import parse_duration
-from longshore.errors import UserError
+from longshore.config.plugin_arguments import read_plugin_arguments
 from longshore.podset.planner_services import CALL_SECONDS, PlannerSettings
 
 NAME = "PodSetPlanner"
@@ -24,7 +25,7 @@ class PodSetPlannerArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     # Pallet's too, and of no account here.
     debug: bool = False
     update_period: str = ""
-    planner_fallback: str = "built-in"
+    planner_fallback: Literal["built-in", "none"] = "built-in"
     # Where planner services may be; empty: anywhere.
     planner_namespaces: tuple[str, ...] = ()
     # `namespace/name` of a Service, or `*`, to host:port.
@@ -33,19 +34,11 @@ class PodSetPlannerArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 def planner_settings(args: Mapping[str, object] | None) -> PlannerSettings:
     """Raises UserError."""
-    said = {name: value for name, value in (args or {}).items() if name not in ("apiVersion", "kind")}
-    try:
-        found = msgspec.convert(said, PodSetPlannerArgs)
-    except msgspec.ValidationError as error:
-        raise UserError(f"arguments of {NAME}: {error}") from error
-    if found.planner_fallback not in ("built-in", "none"):
-        raise UserError(
-            f"arguments of {NAME}: plannerFallback is built-in or none, not {found.planner_fallback!r}"
-        )
+    found = read_plugin_arguments(PodSetPlannerArgs, args, plugin=NAME)
     # As Pallet has it: what is no duration counts as the default.
     seconds = parse_duration(found.call_timeout)
     return PlannerSettings(
-        fallback="none" if found.planner_fallback == "none" else "built-in",
+        fallback=found.planner_fallback,
         namespaces=frozenset(found.planner_namespaces) or None,
         addresses=found.planner_addresses,
         call_seconds=seconds if seconds is not None and seconds > 0 else CALL_SECONDS,

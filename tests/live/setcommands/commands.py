@@ -1,4 +1,4 @@
-"""Sets of pods, triggers and plans as people make them, and the commands about them."""
+"""Pod sets, triggers and plans as users create them, and the commands about them."""
 
 import json
 import os
@@ -24,7 +24,7 @@ NO_PLANS = "No scheduleplan instances found\n"
 
 @contextmanager
 def nodes(plane: ControlPlane) -> Iterator[list[str]]:
-    """Three nodes of 4 cores, with the label `pool` of the same value as the beginning of their names."""
+    """Create three nodes of 4 cores. The label `pool` has the common prefix of their names."""
     name = f"pool-{secrets.token_hex(3)}"
     names = plane.add_nodes(3, cpu="4", memory="8Gi", prefix=f"{name}-", labels={"pool": name})
     yield names
@@ -86,7 +86,7 @@ class Stage:
         return self.kubectl("get", "st", name, "-o", "jsonpath={.spec.state}")
 
     def versions(self) -> dict[str, str]:
-        """The version of everything in the namespace that a command about sets might write."""
+        """Return the version of each object in the namespace that a command about sets might write."""
         listed = json.loads(self.kubectl("get", "pods,st,sp,events", "-o", "json"))
         return {
             f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
@@ -94,7 +94,7 @@ class Stage:
         }
 
     def caller(self, *rules: tuple[str, str, str], name: str = "caller") -> Path:
-        """A kubeconfig with the rights `(group, resources, verbs)` and no others."""
+        """Return a kubeconfig with the rights `(group, resources, verbs)` and no others."""
         return self.plane.service_account(
             name,
             namespace=self.namespace,
@@ -108,7 +108,7 @@ class Stage:
         return os.environ | {"KUBECONFIG": str(kubeconfig or self.plane.kubeconfig), "COLUMNS": "80"}
 
     def run(self, *arguments: str, kubeconfig: Path | None = None, namespace: str | None = "") -> Done:
-        """`longshore` about the namespace of the test, another one, or none if that is None."""
+        """Run `longshore` for the namespace of the test, for another one, or without one if it is None."""
         return subprocess.run(
             self.command(*arguments, namespace=namespace),
             capture_output=True,

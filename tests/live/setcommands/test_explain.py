@@ -1,4 +1,4 @@
-"""`longshore explain` about pods of sets, whoever schedules them."""
+"""`longshore explain` about pods of sets, with any scheduler."""
 
 from pathlib import Path
 

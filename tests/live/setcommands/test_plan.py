@@ -38,13 +38,13 @@ STATUS = {
 
 @pytest.fixture
 def pool(control_plane: ControlPlane) -> Iterator[list[str]]:
-    """Nodes for each test: pods of the one before may still be on others."""
+    """New nodes for each test, because pods of the last test may still be on the other nodes."""
     with nodes(control_plane) as names:
         yield names
 
 
 def carry_out_half(stage: Stage) -> None:
-    """A plan with an entry of each kind: followed, not followed, pending and without a pod."""
+    """Store a plan with an entry of each kind: followed, not followed, pending and without a pod."""
     a, b, _ = stage.nodes
     stage.create(
         trigger(state="Schedule"),

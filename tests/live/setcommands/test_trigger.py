@@ -258,7 +258,7 @@ def test_the_rights_that_the_help_names_are_enough(stage: Stage) -> None:
 
 
 def _squeezed(text: str) -> list[str]:
-    """Lines whose cells, as far as they are not empty, are two spaces apart."""
+    """Return the lines with two spaces between the cells that are not empty."""
     return [re.sub(r" {2,}", "  ", line).strip() for line in text.splitlines()]
 
 

@@ -23,12 +23,12 @@ def by_command(stage: Stage) -> Done:
 
 
 def by_script(stage: Stage) -> Done:
-    """Where the package is installed and kubectl is not there."""
+    """Run the script where the package is installed and kubectl is not."""
     return script(stage, [sys.executable], {"PATH": "/nonexistent"})
 
 
 def by_kubectl(stage: Stage) -> Done:
-    """Where the package is not installed."""
+    """Run the script where kubectl is installed and the package is not."""
     return script(stage, [sys.executable, "-I", "-S"], {"PATH": f"{build()}{os.pathsep}{os.environ['PATH']}"})
 
 

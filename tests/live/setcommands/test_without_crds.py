@@ -1,4 +1,4 @@
-"""Commands about pod sets on a cluster that has never heard of them."""
+"""Commands about pod sets on a cluster without their custom resource definitions."""
 
 from tests.live.setcommands.commands import Stage, the_error
 

@@ -1,13 +1,14 @@
 """What a configuration may say about Reward."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
 
-from longshore.agents.arguments import arguments
 from longshore.api import parse_duration
 from longshore.api.names import is_dns_label, is_dns_subdomain
-from longshore.errors import UserError
+from longshore.config.plugin_arguments import read_plugin_arguments
+from longshore.config.problems import found
 
 NAME = "Reward"
 
@@ -35,17 +36,19 @@ class RewardArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 def reward_arguments(args: Any) -> RewardArgs:
-    """Raises UserError."""
-    found = arguments(RewardArgs, args, name=NAME)
-    for key, text in (("mttf", found.mttf), ("halfLife", found.half_life)):
+    """Return the arguments in a configuration. Raise UserError."""
+    return read_plugin_arguments(RewardArgs, args, plugin=NAME, check=_problems)
+
+
+def _problems(args: RewardArgs) -> Iterator[tuple[str, str]]:
+    for field, text in (("mttf", args.mttf), ("halfLife", args.half_life)):
         seconds = parse_duration(text)
         if seconds is None or seconds < 0:
-            raise UserError(f"arguments of {NAME}: {key} is a duration such as 10m, not {text!r}")
-    if found.config_map and not is_dns_subdomain(found.config_map):
-        raise UserError(f"arguments of {NAME}: configMap is the name of an object, not {found.config_map!r}")
-    if found.config_map and not is_dns_label(found.config_map_namespace):
-        namespace = found.config_map_namespace
-        raise UserError(
-            f"arguments of {NAME}: configMapNamespace is the name of a namespace, not {namespace!r}"
+            yield field, f"must be a duration such as 10m, found {found(text)}"
+    if args.config_map and not is_dns_subdomain(args.config_map):
+        yield "configMap", f"must be the name of an object, found {found(args.config_map)}"
+    if args.config_map and not is_dns_label(args.config_map_namespace):
+        yield (
+            "configMapNamespace",
+            f"must be the name of a namespace, found {found(args.config_map_namespace)}",
         )
-    return found

@@ -1,1 +1,1 @@
-"""What the engine can say about its decisions: records, explanations, and hooks for metrics."""
+"""What the engine tells about its decisions: records of past ones, explanations on request, and metrics."""

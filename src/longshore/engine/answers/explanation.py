@@ -1,6 +1,6 @@
-"""Why there, and why not elsewhere: what every plugin says about every node for one pod, as a value.
+"""Why a pod fits here and not there: what every plugin says about every node for one pod, as a value.
 
-It asks the plugins anew, in their order and to the end, about the cluster as it is. Nothing is changed by it.
+It calls all plugins again, in order, on the cluster as it is now. It changes nothing.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from longshore.framework.extension_points import POST_FILTER
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """Why a node will not do. Without a plugin: a PreFilter narrowed the choice to others."""
+    """Why a node does not fit. Without a plugin, a PreFilter narrowed the choice to other nodes."""
 
     plugin: str
     code: str
@@ -28,8 +28,8 @@ class Rejected(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     """What the plugins of a profile say about a pod.
 
-    `pre_filter` is the refusal of the pod itself, if there is one; then no node was looked at. `scores` are
-    weighted and normalized, by node and plugin; a plugin that had nothing to say is absent.
+    `pre_filter` is set if the pod itself was refused; then no node was looked at. `scores` are weighted and
+    normalized, by node and plugin; a plugin that skipped is absent.
     """
 
     feasible: tuple[str, ...] = ()
@@ -37,12 +37,12 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     pre_filter: Rejected | None = None
     scores: Mapping[str, Mapping[str, int]] = {}
     totals: Mapping[str, int] = {}
-    # Something went wrong.
+    # What failed, if anything did.
     error: str = ""
 
 
 class WayOut(msgspec.Struct, frozen=True):
-    """What would be done for a pod that fits nowhere: evict the victims, by `namespace/name`, or nothing."""
+    """What the scheduler would do for a pod that fits nowhere. Victims are named `namespace/name`."""
 
     node: str = ""
     victims: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def _explain(chooser: Chooser, pod: PodInfo) -> Explanation:
 
 
 def explain_way_out(chooser: Chooser, pod: PodInfo) -> WayOut:
-    """Of a pod that no node will do for: what the PostFilters say. Nothing is done about it."""
+    """Return what the PostFilters say about a pod that fits nowhere, without doing it."""
     try:
         attempt = chooser.attempt(pod)
         unplaced = Unplaced(attempt, attempt.diagnose(attempt.pre_filter()))
@@ -115,7 +115,7 @@ def _rejected(status: Status) -> Rejected:
 
 
 def agrees_with_decision(chooser: Chooser, pod: PodInfo, explanation: Explanation) -> str:
-    """What is different when the same is asked the quick way, as for a decision; empty if nothing is."""
+    """Return how a decision, made the quick way, differs from the explanation; empty if it does not."""
     try:
         attempt = chooser.attempt(pod)
         refusal = attempt.pre_filter()
@@ -133,7 +133,7 @@ def agrees_with_decision(chooser: Chooser, pod: PodInfo, explanation: Explanatio
         if rows is None:
             rows = np.flatnonzero(left)
             totals = totals[rows]
-        # What is the same for all nodes need not be added up for a decision.
+        # A decision may leave out scores that are the same for all nodes.
         quick = {
             cluster.node_name(row): total for row, total in zip(rows.tolist(), totals.tolist(), strict=True)
         }

@@ -1,66 +1,66 @@
-"""Who wants to know what the engine does and how long it takes: metrics, most often.
+"""The interface for observers of the engine, such as metrics.
 
-The engine reads no clock. An observer may have one, for measurements alone: no decision depends on it.
+The engine reads no clock. An observer may have one to measure with, because no decision depends on it.
 """
 
 from collections.abc import Callable
 from typing import Literal, Protocol
 
 from longshore.engine.decision.chooser import Placement, Unplaced
-from longshore.engine.queue.entry import Entry
+from longshore.engine.queue.entry import QueueEntry
 from longshore.framework import Code, Status
 
 Result = Literal["scheduled", "unschedulable", "error"]
 
 
 class Observer(Protocol):
-    """Told as things happen, in the midst of decisions: it has to be quick, and must not raise."""
+    """Called in the middle of decisions, so the methods must be quick and must not raise."""
 
-    def attempt_begins(self, entry: Entry) -> Callable[[], None] | None:
-        """May note the time in `entry.began`. What it returns is called when the attempt first rests."""
+    def attempt_begins(self, entry: QueueEntry) -> Callable[[], None] | None:
+        """May set `entry.began`. To measure the attempt, return a function to call when it first waits."""
         ...
 
-    def decided(self, entry: Entry, decision: Placement | Unplaced | Status) -> None:
-        """The node is chosen; or there is none, and the PostFilters have had their say."""
+    def decided(self, entry: QueueEntry, decision: Placement | Unplaced | Status) -> None:
+        """The node is chosen; or no node fits, and the PostFilters were called."""
         ...
 
-    def attempt_ended(self, entry: Entry, result: Result, *, now: float) -> None:
-        """The pod is bound, or will need another attempt."""
+    def attempt_ended(self, entry: QueueEntry, result: Result, *, now: float) -> None:
+        """The pod is bound, or needs another attempt."""
         ...
 
     def bind_answered(self, profile: str, seconds: float, *, bound: bool) -> None:
-        """Of an attempt for whose rest it asked to be called."""
+        """The bind ended. Called only for attempts that `attempt_begins` chose to measure."""
         ...
 
     def permit_waited(self, seconds: float, code: Code) -> None:
-        """A pod that waited for a permission has got it, or has been refused."""
+        """A pod that waited on Permit was allowed or rejected."""
         ...
 
     def post_filtered(self, plugin: str) -> None:
-        """The plugin was asked for a way out."""
+        """A PostFilter plugin is about to be called."""
         ...
 
     def preempted(self, victims: int) -> None:
-        """So many pods will be evicted for one."""
+        """So many pods are evicted to make room for one."""
         ...
 
     def queued(self, place: str, why: str) -> None:
-        """A pod has come to a place of the queue."""
+        """A pod came to a place of the queue."""
         ...
 
     def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None:
-        """So many pods of a set have a node in the plan of this planner."""
+        """A planner made a plan for a pod set, in which so many pods have a node."""
         ...
 
 
 class Unobserved:
-    """Nobody wants to know."""
+    """An observer that does nothing."""
 
-    def attempt_begins(self, entry: Entry) -> Callable[[], None] | None: ...
+    def attempt_begins(self, entry: QueueEntry) -> Callable[[], None] | None: ...
 
-    def decided(self, entry: Entry, decision: Placement | Unplaced | Status) -> None: ...
+    def decided(self, entry: QueueEntry, decision: Placement | Unplaced | Status) -> None: ...
 
-    def attempt_ended(self, entry: Entry, result: Result, *, now: float) -> None: ...
+    def attempt_ended(self, entry: QueueEntry, result: Result, *, now: float) -> None: ...
 
     def bind_answered(self, profile: str, seconds: float, *, bound: bool) -> None: ...
 

@@ -1,7 +1,7 @@
 """Records of the latest decisions: which node and why, or why none.
 
-A decision is made in some fifty microseconds, so of its reasons only what is at hand is noted down: numbers,
-and references to what all pods of a shape share. They are put together when someone asks.
+A decision takes about fifty microseconds, so only what is at hand is noted: numbers, and references to what
+all pods of a shape share. The record is put together when it is read.
 """
 
 from collections import deque
@@ -20,8 +20,8 @@ MOST_RECORDS = 20_000
 _Scores = Sequence[tuple[Slot, int]]
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """How many nodes a plugin refused for a reason. Without a plugin: a PreFilter narrowed the choice."""
+class RefusalCount(msgspec.Struct, frozen=True):
+    """How many nodes a plugin refused for a reason. Without a plugin, a PreFilter narrowed the choice."""
 
     plugin: str
     reason: str
@@ -29,14 +29,14 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True, rename="camel"):
-    """What was decided about a pod, put together.
+    """A decision about a pod.
 
-    `scores` are those of the chosen node, weighted and normalized; empty if it was the only one. `extenders`
-    is what HTTP extenders added to them. `ties`: how many nodes were as good as the chosen one.
+    `scores` are those of the chosen node, weighted and normalized; empty if it was the only one that fits.
+    `extenders` is what HTTP extenders added to them. `ties` is the number of nodes as good as the chosen one.
     """
 
     uid: str
-    # Seconds, by the clock of the engine.
+    # Seconds on the engine's clock.
     time: float
     profile: str
     node: str = ""
@@ -48,14 +48,14 @@ class Decision(msgspec.Struct, frozen=True, rename="camel"):
     scores: Mapping[str, int] = {}
     weights: Mapping[str, int] = {}
     extenders: int = 0
-    # If there was no node, or it came to nothing.
+    # Why there was no node, or why the pod was not bound.
     message: str = ""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusalCount, ...] = ()
     nominated_node: str = ""
     victims: tuple[str, ...] = ()
 
 
-class _Placed(msgspec.Struct, frozen=True, gc=False):
+class _PlacedNote(msgspec.Struct, frozen=True, gc=False):
     """Notes of a placement."""
 
     pod: ObjectMeta
@@ -66,11 +66,11 @@ class _Placed(msgspec.Struct, frozen=True, gc=False):
     feasible: int
     ties: int
     total: int
-    # Scores of the chosen node that were compared: plugins and numbers, and further ones.
+    # Scores of the chosen node that were compared: plugins and numbers from the shape, and others.
     slots: tuple[Slot, ...]
     numbers: bytes
     varied: _Scores
-    # What was the same for all nodes; the second is weighted already.
+    # Scores that were the same for all nodes; those in `even` are already weighted.
     constant: _Scores
     even: Sequence[tuple[str, int]]
 
@@ -97,7 +97,7 @@ class _Placed(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class _NotPlaced(msgspec.Struct, frozen=True, gc=False):
+class _FailedNote(msgspec.Struct, frozen=True, gc=False):
     """Notes of an attempt that failed."""
 
     pod: ObjectMeta
@@ -118,27 +118,27 @@ class _NotPlaced(msgspec.Struct, frozen=True, gc=False):
             self.node,
             self.nodes,
             message=self.message,
-            refused=tuple(Refused(*refused) for refused in self.refused),
+            refused=tuple(RefusalCount(*refused) for refused in self.refused),
             nominated_node=self.nominated,
             victims=self.victims,
         )
 
 
 class Records:
-    """The latest decisions of an engine. They may be looked for from any thread.
+    """The latest decisions of an engine. They can be read from any thread.
 
-    There is no index: notes are taken thousands of times a second, and looked for when someone asks.
+    There is no index, because notes are taken thousands of times a second and rarely read.
     """
 
     def __init__(self, now: Callable[[], float], *, most: int = MOST_RECORDS) -> None:
         self._now = now
-        self._notes: deque[_Placed | _NotPlaced] = deque(maxlen=most)
+        self._notes: deque[_PlacedNote | _FailedNote] = deque(maxlen=most)
 
     def __len__(self) -> int:
         return len(self._notes)
 
     def of(self, namespace: str, name: str) -> list[Decision]:
-        """What was decided about pods of this name, the newest first."""
+        """Return the decisions about pods with this name, the newest first."""
         return [
             note.decision()
             for note in reversed(self._notes.copy())
@@ -146,7 +146,7 @@ class Records:
         ]
 
     def placed(self, pod: Pod, placement: Placement) -> None:
-        """To be told before anything else happens: shapes change with the cluster."""
+        """Note a placement. It must be called right after the decision, because shapes change."""
         attempt, row = placement.attempt, placement.row
         shape = attempt.shape
         if placement.feasible == 1:
@@ -162,10 +162,10 @@ class Records:
         else:
             shape.constant = constant
         varied = _at(row, attempt.rows, attempt.varied) if attempt.varied else ()
-        # Large, and the attempt lives until the pod is bound.
+        # Freed here because it is large, and the attempt lives until the pod is bound.
         attempt.varied = ()
         self._notes.append(
-            _Placed(
+            _PlacedNote(
                 pod.metadata,
                 self._now(),
                 shape.profile,
@@ -185,7 +185,7 @@ class Records:
     def unplaced(self, pod: Pod, unplaced: Unplaced, message: str, way_out: PostFilterResult) -> None:
         diagnosis = unplaced.diagnosis
         self._notes.append(
-            _NotPlaced(
+            _FailedNote(
                 pod.metadata,
                 self._now(),
                 unplaced.attempt.profile,
@@ -198,8 +198,8 @@ class Records:
         )
 
     def failed(self, pod: Pod, profile: Profile, message: str, node: str = "") -> None:
-        """Something was wrong; or what was decided came to nothing, on this node."""
-        self._notes.append(_NotPlaced(pod.metadata, self._now(), profile, message, node))
+        """Note that an attempt failed, after `node` was chosen if it is given."""
+        self._notes.append(_FailedNote(pod.metadata, self._now(), profile, message, node))
 
 
 def _at(row: int, rows: Ints | None, varied: Sequence[tuple[Slot, Ints]]) -> _Scores:
@@ -210,12 +210,12 @@ def _at(row: int, rows: Ints | None, varied: Sequence[tuple[Slot, Ints]]) -> _Sc
 class Recorded(msgspec.Struct, frozen=True):
     """The decisions about one pod, newest first, as a running scheduler serves them.
 
-    Times are seconds since 1970.
+    Times are Unix times in seconds.
     """
 
     decisions: tuple[Decision, ...]
 
 
 def path_of(namespace: str, name: str) -> str:
-    """The URL path under which a running scheduler serves them."""
+    """Return the URL path under which a running scheduler serves the decisions about a pod."""
     return f"/debug/pods/{namespace}/{name}"

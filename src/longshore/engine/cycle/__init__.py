@@ -1,1 +1,6 @@
-"""The scheduling cycle of one pod: from the decision through Reserve and Permit to Bind."""
+"""What happens around a decision: a scheduling cycle from the pod's attempt to its bind, as a generator.
+
+`scheduling_cycle` goes through the extension points in order. It hands over to `webhooks` (HTTP extenders),
+`post_filter` and `evictions` (preemption), `waiting` (Permit, and pods that give way) and `reporting` (events
+and conditions).
+"""

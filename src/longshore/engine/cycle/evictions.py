@@ -1,8 +1,8 @@
-"""Carrying out what preemption decided: the victims are evicted, and lesser promises are taken back."""
+"""What preemption decided is carried out: victims are evicted, and nominations of lesser pods are removed."""
 
 from collections.abc import Callable, Generator, Sequence
 
-from longshore.api import PodCondition
+from longshore.api import Pod, PodCondition
 from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.cycle.reporting import EVENT_PREEMPTED
 from longshore.framework.effects import (
@@ -20,8 +20,8 @@ from longshore.framework.effects import (
 
 DISRUPTION_TARGET = "DisruptionTarget"
 REASON_PREEMPTED = "PreemptionByScheduler"
-# How a victim was evicted that had no node yet: kube-scheduler's words for it.
-IN_MEMORY = "in kube-scheduler memory"
+# What kube-scheduler says of a victim that was not bound yet.
+_IN_MEMORY = "in kube-scheduler memory"
 
 
 def evict(
@@ -30,9 +30,13 @@ def evict(
     node: str,
     cluster: ClusterState,
     scheduler_name: str,
+    give_way: Callable[[str], bool],
     tell: Callable[[Tell], None],
 ) -> Generator[Ask, Outcome, bool]:
-    """Whether all of the victims are on their way out; if not, the pod is to look for another way."""
+    """Return whether all victims are leaving; if not, the pod has to look for another way.
+
+    A victim that is not bound yet can `give_way`, so it need not be deleted.
+    """
     spec = pod.pod.spec
     for info in list(cluster.nominations.on(node)):
         if info.pod.spec.priority < spec.priority:
@@ -44,22 +48,29 @@ def evict(
         reason=REASON_PREEMPTED,
         message=f"{scheduler_name}: preempting to accommodate a higher priority pod",
     )
-    # The others are on their way out already.
-    victims = [victim for victim in victims if victim.pod.metadata.deletion_timestamp is None]
-    if not victims:
+    to_delete: list[Pod] = []
+    for victim in (info.pod for info in victims):
+        if victim.metadata.deletion_timestamp is not None:
+            continue
+        if give_way(victim.metadata.uid):
+            tell(_preempted(victim, pod, node, f" ({_IN_MEMORY})."))
+        else:
+            to_delete.append(victim)
+    if not to_delete:
         return True
-    outcome = yield Together(tuple(Evict.of(victim.pod, condition) for victim in victims))
-    outcomes = outcome.value if isinstance(outcome, Answered) else []
-    for victim, end in zip(victims, outcomes, strict=False):
-        if isinstance(end, Succeeded | Answered):
-            note = f"Preempted by pod {pod.pod.metadata.uid} on node {node}"
-            preempted = RecordEvent.of(
-                victim.pod,
-                kind="Normal",
-                reason=EVENT_PREEMPTED,
-                action="Preempting",
-                note=note if isinstance(end, Succeeded) else f"{note} ({end.value}).",
-            )
-            tell(preempted)
-    gone = [isinstance(end, Succeeded | Answered | Gone) for end in outcomes]
-    return len(gone) == len(victims) and all(gone)
+    outcome = yield Together(tuple(Evict.of(victim, condition) for victim in to_delete))
+    outcomes = outcome.value if isinstance(outcome, Answered) else [outcome] * len(to_delete)
+    for victim, end in zip(to_delete, outcomes, strict=True):
+        if isinstance(end, Succeeded):
+            tell(_preempted(victim, pod, node))
+    return all(isinstance(end, Succeeded | Gone) for end in outcomes)
+
+
+def _preempted(victim: Pod, pod: PodInfo, node: str, how: str = "") -> RecordEvent:
+    return RecordEvent.of(
+        victim,
+        kind="Normal",
+        reason=EVENT_PREEMPTED,
+        action="Preempting",
+        note=f"Preempted by pod {pod.pod.metadata.uid} on node {node}{how}",
+    )

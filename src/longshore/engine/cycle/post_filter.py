@@ -1,4 +1,4 @@
-"""A way out for a pod that fits nowhere, if a PostFilter plugin knows one."""
+"""Looks for a way out for a pod that fits nowhere, by asking the PostFilter plugins."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ def way_out(
     *,
     asked: Callable[[str], None] = lambda _plugin: None,
 ) -> PostFilterResult:
-    """The first plugin that finds a way out; else what the last one said that said anything."""
+    """Return the first way out that a plugin finds; otherwise the reasons of all plugins together."""
     attempt, diagnosis = unplaced.attempt, unplaced.diagnosis
     if not plugins:
         return PostFilterResult(nominated="")
@@ -27,8 +27,8 @@ def way_out(
         try:
             result = plugin.post_filter(attempt.state, pod, diagnosis)
             if not isinstance(result, PostFilterResult):
-                raise TypeError(f"{result!r} is no PostFilterResult")
-        except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
+                raise TypeError(f"{result!r} is not a PostFilterResult")
+        except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
             return PostFilterResult(Status.error(f'running PostFilter plugin "{plugin.name}": {error!r}'))
         if result.status is None or result.status.code is not Code.UNSCHEDULABLE:
             return result

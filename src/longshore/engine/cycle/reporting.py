@@ -1,4 +1,4 @@
-"""What people are told about a pod: events and the PodScheduled condition, in kube-scheduler's words."""
+"""Reports about a pod: events and the PodScheduled condition, worded as kube-scheduler words them."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def report_bound(tell: Callable[[Tell], None], pod: Pod, node: str) -> None:
 
 
 def skipped(pod: Pod) -> RecordEvent:
-    """An event for a pod that is not tried because it is being deleted."""
+    """Return the event for a pod that is not tried because it is being deleted."""
     return warning(pod, f"skip schedule deleting pod: {pod.key}")
 
 
@@ -32,7 +32,7 @@ def warning(pod: Pod, note: str) -> RecordEvent:
 def report_failed(
     tell: Callable[[Tell], None], pod: Pod, status: Status, *, nominated_node: str | None = None
 ) -> None:
-    """Tell that an attempt failed, except for what the pod's status says already."""
+    """Report that an attempt failed, except for what the pod's status already says."""
     reason = REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR
     tell(warning(pod, status.message))
     condition = PodCondition(

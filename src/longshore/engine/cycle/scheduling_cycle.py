@@ -1,8 +1,8 @@
 """One attempt to schedule one pod, from the decision to the bind.
 
-A generator: it yields an effect wherever something outside has to happen, and is resumed with the outcome.
-What it returns is the pod's fate. From the moment it has a node the pod is assumed to be there, so the pods
-after it find that room taken; whatever fails from then on is undone.
+It is a generator that yields an effect when something outside has to happen, and is resumed with the outcome.
+It returns the pod's fate. As soon as a node is chosen, the pod is assumed to be there, so later pods find the
+room taken. If anything fails after that, it is undone.
 """
 
 import enum
@@ -20,16 +20,16 @@ from longshore.engine.answers.records import Records
 from longshore.engine.cycle.evictions import evict
 from longshore.engine.cycle.post_filter import way_out
 from longshore.engine.cycle.reporting import report_bound, report_failed
-from longshore.engine.cycle.waiting import BindingBegins, BindThrough, Consult, MayGiveWay, WaitOnPermit
+from longshore.engine.cycle.waiting import MayGiveWay, WaitingPods, WaitOnPermit
 from longshore.engine.cycle.webhooks import Webhooks
 from longshore.engine.decision.chooser import Chooser, Placement, Unplaced
 from longshore.engine.plugin_failure import PLUGIN_ERRORS
 from longshore.engine.profiles import UNREADABLE, WITHOUT_NODES
-from longshore.engine.queue.scheduling_queue import Entry
+from longshore.engine.queue.scheduling_queue import QueueEntry, SchedulingQueue
+from longshore.engine.runner import Runner, Step
 from longshore.framework import Code, CycleState, Status, Wait
 from longshore.framework.effects import (
     Answered,
-    Ask,
     Bind,
     Conflict,
     Failed,
@@ -38,79 +38,100 @@ from longshore.framework.effects import (
     Outcome,
     Run,
     Succeeded,
-    Tell,
 )
 from longshore.framework.extension_points import BIND, POST_BIND, POST_FILTER
-from longshore.framework.points import MAX_PERMIT_WAIT, Answer, Permit, PreBind, Reserve
-from longshore.plugins import DefaultBinder
+from longshore.framework.points import MAX_PERMIT_WAIT, Permit, PreBind, Reserve
 
 
 class Ending(enum.Enum):
     """Where an attempt leaves the pod."""
 
     BOUND = enum.auto()
-    # Gone: nothing is left to schedule.
+    # The pod is gone.
     DROPPED = enum.auto()
-    # To be tried again after a while.
+    # Tried again after a while.
     RETRIED = enum.auto()
-    # To be tried again when something happens that may help, or when the pod itself changes.
-    SET_ASIDE = enum.auto()
-    # To be tried again at once.
+    # Tried again when something happens that may help, or when the pod itself changes.
+    UNSCHEDULABLE = enum.auto()
+    # Tried again at once.
     ACTIVATED = enum.auto()
 
 
 class Fate(msgspec.Struct, frozen=True):
     ending: Ending
-    # The plugins that refused the pod, and those of them that wait for something in particular.
+    # The plugins that rejected the pod, and those that said Pending.
     rejectors: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
-    # What metrics call it.
+    # The name in metrics.
     result: Result = "unschedulable"
+    # The node that the pod gave up, if other pods may have found its room taken.
+    released: str = ""
 
 
 _BOUND = Fate(Ending.BOUND, result="scheduled")
-_DROPPED = Fate(Ending.DROPPED, result="error")
 _RETRIED = Fate(Ending.RETRIED, result="error")
-# Nothing is wrong but that there are no nodes.
-_NO_NODES = Fate(Ending.SET_ASIDE, frozenset({WITHOUT_NODES}))
+# There are no nodes at all.
+_NO_NODES = Fate(Ending.UNSCHEDULABLE, frozenset({WITHOUT_NODES}))
 
 _LOOK_AHEAD = "PreBindPreFlight"
-_DEFAULT_BINDER = f'running Bind plugin "{DefaultBinder.name}": '
 
-Step = Ask | WaitOnPermit | BindingBegins | MayGiveWay | Consult | BindThrough
 Cycle = Generator[Step, Outcome, Fate]
 _Steps = Generator[Step, Outcome, Status | None]
 
 
 class Cycles:
-    """Makes the cycles of one profile."""
+    """Runs the cycles of one profile. `land` is called when one ends."""
 
     def __init__(
         self,
         chooser: Chooser,
         cluster: ClusterState,
+        queue: SchedulingQueue,
         records: Records,
-        tell: Callable[[Tell], None],
+        runner: Runner,
+        waiting: WaitingPods,
+        *,
+        now: Callable[[], float],
+        land: Callable[[QueueEntry, Fate], None],
         webhooks: Webhooks | None = None,
     ) -> None:
-        self._tell = tell
         self._chooser = chooser
         self._records = records
         self._profile = chooser.profile
         self._cluster = cluster
+        self._queue = queue
+        self._runner = runner
+        self._tell = runner.tell
+        self._waiting = waiting
+        self._now = now
+        self._land = land
         self._webhooks = webhooks
         self.observer: Observer = Unobserved()
+        self.binds_in_flight = 0
         self._post_filters = self._profile.at(POST_FILTER)
         self._binds, self._post_binds = self._profile.at(BIND), self._profile.at(POST_BIND)
-        self._binds_itself = isinstance(next(iter(self._binds), None), DefaultBinder)
 
-    def run(self, entry: Entry, pod: PodInfo, key: bytes) -> Cycle:
-        """Decide, bind, and tell people. `entry` holds the newest version of the pod throughout."""
+    def start(self, entry: QueueEntry, pod: PodInfo, key: bytes) -> None:
+        self._runner.start(
+            self._run(entry, pod, key), partial(self._land, entry), partial(self._engine_failed, entry)
+        )
+
+    def _engine_failed(self, entry: QueueEntry, error: BaseException) -> None:
+        """The engine itself raised an error: like a plugin's, it fails only this attempt."""
+        pod, message = entry.pod, f"the scheduler failed: {error!r}"
+        released = (self._cluster.node_of(pod) or "") if self._cluster.is_assumed(pod) else ""
+        self._cluster.forget(pod)
+        self._records.failed(pod, self._profile, message)
+        report_failed(self._tell, pod, Status.error(message), nominated_node="")
+        self._land(entry, Fate(Ending.RETRIED, result="error", released=released))
+
+    def _run(self, entry: QueueEntry, pod: PodInfo, key: bytes) -> Cycle:
+        """Decide, bind, and report. `entry` always holds the newest version of the pod."""
         if pod.problem:
-            # Nothing but another version of the pod can cure it.
+            # Only a change of the pod can help.
             self._records.failed(entry.pod, self._profile, pod.problem)
             report_failed(self._tell, entry.pod, Status.error(pod.problem))
-            return Fate(Ending.SET_ASIDE, frozenset({UNREADABLE}), result="error")
+            return Fate(Ending.UNSCHEDULABLE, frozenset({UNREADABLE}), result="error")
         if self._webhooks is None:
             decision = self._chooser.decide(pod, key)
         else:
@@ -127,9 +148,9 @@ class Cycles:
         self._cluster.nominations.remove(pod.pod.metadata.uid)
         return _NO_NODES if decision.rejected else _RETRIED
 
-    # No node will do.
+    # No node fits.
 
-    def _look_further(self, entry: Entry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
+    def _look_further(self, entry: QueueEntry, pod: PodInfo, unplaced: Unplaced) -> Cycle:
         diagnosis = unplaced.diagnosis
         result = way_out(self._post_filters, unplaced, pod, asked=self.observer.post_filtered)
         if self._webhooks is not None and result.candidates:
@@ -145,7 +166,7 @@ class Cycles:
         elif nominated == "":
             self._cluster.nominations.remove(pod.pod.metadata.uid)
         report_failed(self._tell, entry.pod, Status.unschedulable(message), nominated_node=nominated)
-        fate = Fate(Ending.SET_ASIDE, frozenset(diagnosis.rejectors), frozenset(diagnosis.pending))
+        fate = Fate(Ending.UNSCHEDULABLE, frozenset(diagnosis.rejectors), frozenset(diagnosis.pending))
         if nominated and result.victims:
             self.observer.preempted(len(result.victims))
             evicted = yield from evict(
@@ -154,6 +175,7 @@ class Cycles:
                 nominated,
                 self._cluster,
                 self._profile.scheduler_name,
+                self._waiting.give_way,
                 self._tell,
             )
             if not evicted:
@@ -162,7 +184,7 @@ class Cycles:
 
     # The node is chosen.
 
-    def _place(self, entry: Entry, pod: PodInfo, placement: Placement) -> Cycle:
+    def _place(self, entry: QueueEntry, pod: PodInfo, placement: Placement) -> Cycle:
         node, state = placement.node, placement.attempt.state
         self._cluster.assume(pod, node)
         self._cluster.nominations.remove(pod.pod.metadata.uid)
@@ -171,17 +193,20 @@ class Cycles:
         waits: dict[str, float] = {}
         if status is None and plugins.permits:
             status = self._permit(plugins.permits, state, pod, node, waits)
-        if status is None and (waits or plugins.pre_binds):
-            status = yield from self._prepare(entry, pod, placement, waits)
         if status is not None:
-            return self._give_up(entry, pod, placement, status)
+            # No other pod has seen the room taken.
+            return msgspec.structs.replace(self._give_up(entry, pod, placement, status), released="")
+        if waits or plugins.pre_binds:
+            status = yield from self._prepare(entry, pod, placement, waits)
+            if status is not None:
+                return self._give_up(entry, pod, placement, status)
         return (yield from self._bind(entry, pod, placement))
 
     def _reserve(
         self, plugins: Sequence[Reserve], state: CycleState, pod: PodInfo, node: str
     ) -> Status | None:
         for plugin in plugins:
-            status = _told(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
+            status = _called(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
             if status is not None:
                 return status
         return None
@@ -200,21 +225,23 @@ class Cycles:
                 if isinstance(answer, Wait):
                     waits[plugin.name] = _patience(answer)
                     continue
-            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
                 return Status.error(f'running Permit plugin "{plugin.name}": {error!r}')
             if (status := _checked(plugin.name, "Permit", answer)) is not None:
                 return status
         return None
 
-    def _prepare(self, entry: Entry, pod: PodInfo, placement: Placement, waits: dict[str, float]) -> _Steps:
-        """Wait for permissions, then let PreBind do its work."""
+    def _prepare(
+        self, entry: QueueEntry, pod: PodInfo, placement: Placement, waits: dict[str, float]
+    ) -> _Steps:
+        """Wait until Permit plugins allow the pod, then run the PreBind plugins."""
         node, state = placement.node, placement.attempt.state
         at_work: list[PreBind] = []
         for plugin in placement.attempt.shape.concerned.pre_binds:
             look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
             status = None
             if look_ahead is not None:
-                status = _told(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
+                status = _called(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
             if status is None:
                 at_work.append(plugin)
             elif status.rejected:
@@ -224,137 +251,180 @@ class Cycles:
         if waits or at_work:
             self._tell(Nominate.of(entry.pod, node))
         if waits:
-            outcome = yield WaitOnPermit(waits)
+            outcome = yield WaitOnPermit(self._waiting, entry.pod, waits)
             if isinstance(outcome, Answered) and isinstance(outcome.value, Status):
                 return outcome.value
-        yield BindingBegins()
+        # From here on, no event makes another attempt useful.
+        self._queue.done_scheduling(entry)
         for plugin in at_work:
             preempted = Status.error(f'running PreBind plugin "{plugin.name}": preempted')
-            yield MayGiveWay(partial(self._give_up, entry, pod, placement, preempted))
+            give_up = partial(self._give_up, entry, pod, placement, preempted)
+            yield MayGiveWay(self._waiting, entry.pod, give_up)
             status = yield from _answer(plugin.name, "PreBind", plugin.pre_bind, state, pod, node)
-            yield MayGiveWay(None)
+            yield MayGiveWay(self._waiting, entry.pod, None)
             if status is not None:
-                return _broken(status)
+                return _as_error(status)
         return None
 
-    # It is made so.
+    # The pod is bound.
 
-    def _bind(self, entry: Entry, pod: PodInfo, placement: Placement) -> Cycle:
-        node, state = placement.node, placement.attempt.state
-        outcome: Outcome | None = None
-        who = ""
-        if self._webhooks is not None:
-            outcome = yield from self._webhooks.bind(pod.pod, node)
-        if outcome is None and self._binds_itself:
-            who = _DEFAULT_BINDER
-            outcome = yield Bind.of(pod.pod, node)
-        if outcome is None:
-            status = yield from self._ask_binders(state, pod, node)
-            if status is not None:
-                return self._give_up(entry, pod, placement, _broken(status))
-        elif not isinstance(outcome, Succeeded):
-            return self._not_bound(entry, pod, placement, outcome, who)
+    def _bind(self, entry: QueueEntry, pod: PodInfo, placement: Placement) -> Cycle:
+        node, state, since = placement.node, placement.attempt.state, self._now()
+        answer: Outcome | Status | None = None
+        self.binds_in_flight += 1
+        try:
+            if self._webhooks is not None:
+                answer = yield from self._webhooks.bind(pod.pod, node, partial(self._shown, entry, node))
+            if answer is None:
+                answer = yield from self._ask_binders(state, pod, node)
+        finally:
+            self.binds_in_flight -= 1
+        if not isinstance(answer, Succeeded):
+            answer = self._shown(entry, node) or answer
+        bound = isinstance(answer, Succeeded)
+        if entry.measured:
+            self.observer.bind_answered(self._profile.scheduler_name, self._now() - since, bound=bound)
+        if not bound:
+            return self._not_bound(entry, pod, placement, answer)
         report_bound(self._tell, pod.pod, node)
         for plugin in self._post_binds:
-            # What it says changes nothing any more.
+            # Its answer changes nothing anymore.
             yield from _answer(plugin.name, "PostBind", plugin.post_bind, state, pod, node)
         return _BOUND
 
-    def _ask_binders(self, state: CycleState, pod: PodInfo, node: str) -> _Steps:
+    def _ask_binders(
+        self, state: CycleState, pod: PodInfo, node: str
+    ) -> Generator[Step, Outcome, Outcome | Status]:
         for plugin in self._binds:
-            status = yield from _answer(plugin.name, "Bind", plugin.bind, state, pod, node)
-            if status is None or status.code is not Code.SKIP:
+            try:
+                answer = plugin.bind(state, pod, node)
+            except PLUGIN_ERRORS as error:  # as above
+                return _failure(plugin.name, "Bind", repr(error))
+            if isinstance(answer, Bind):
+                outcome = yield answer
+                if isinstance(outcome, Succeeded | Gone | Conflict):
+                    return outcome
+                return Failed(f'running Bind plugin "{plugin.name}": {_reason(outcome)}')
+            status = yield from _awaited(plugin.name, "Bind", answer)
+            if status is None:
+                return Succeeded()
+            if status.code is not Code.SKIP:
                 return status
-        return Status.error("no Bind plugin took the pod")
+        return Status.error("no Bind plugin bound the pod")
+
+    def _shown(self, entry: QueueEntry, node: str) -> Outcome | None:
+        """Return the outcome of the bind if the watch has shown it. It overrides any answer."""
+        pod = entry.pod
+        if self._queue.find(pod) is entry:
+            return None
+        if self._cluster.node_of(pod) == node and not self._cluster.is_assumed(pod):
+            return Succeeded()
+        return Gone("the pod no longer needs a node from this scheduler")
 
     def _not_bound(
-        self, entry: Entry, pod: PodInfo, placement: Placement, outcome: Outcome, who: str
+        self, entry: QueueEntry, pod: PodInfo, placement: Placement, answer: Outcome | Status | None
     ) -> Fate:
-        if isinstance(outcome, Gone):
-            self._undo(pod, placement)
-            return _DROPPED
-        if isinstance(outcome, Conflict):
-            # Most likely bound by someone else, and the watch is about to say so; else it is tried again.
-            self._undo(pod, placement)
-            return _RETRIED
+        match answer:
+            case Status():
+                return self._give_up(entry, pod, placement, _as_error(answer))
+            case Gone():
+                return Fate(Ending.DROPPED, result="error", released=self._undo(pod, placement))
+            case Conflict():
+                # Most likely someone else bound it, and the watch is about to show that.
+                return Fate(Ending.RETRIED, result="error", released=self._undo(pod, placement))
         # The bind may have landed after all, with only its answer lost. So the room stays taken until the
-        # next attempt begins, by when the watch has had its time to tell.
+        # next attempt begins; by then the watch has had time to show it.
         self._unreserve(pod, placement)
-        message = who + (outcome.message if isinstance(outcome, Failed) else repr(outcome))
+        message = answer.message if isinstance(answer, Failed) else repr(answer)
         self._records.failed(entry.pod, self._profile, message, placement.node)
         report_failed(self._tell, entry.pod, Status.error(message), nominated_node="")
         return _RETRIED
 
-    def _give_up(self, entry: Entry, pod: PodInfo, placement: Placement, status: Status) -> Fate:
-        """The pod had its node already, so nothing was wrong with the other ones."""
-        self._undo(pod, placement)
+    def _give_up(self, entry: QueueEntry, pod: PodInfo, placement: Placement, status: Status) -> Fate:
+        """Undo the placement, and report why. Only the chosen node is in the message."""
+        released = self._undo(pod, placement)
         self._records.failed(entry.pod, self._profile, status.message, placement.node)
         if not status.rejected:
             report_failed(self._tell, entry.pod, status, nominated_node="")
-            return _RETRIED
+            return Fate(Ending.RETRIED, result="error", released=released)
         reasons = ", ".join(f"1 {reason}" for reason in sorted(status.reasons))
-        told = Status.unschedulable(f"0/1 nodes are available: {reasons}.")
-        report_failed(self._tell, entry.pod, told, nominated_node="")
+        report = Status.unschedulable(f"0/1 nodes are available: {reasons}.")
+        report_failed(self._tell, entry.pod, report, nominated_node="")
         plugins = frozenset({status.plugin})
         if status.code is Code.PENDING:
-            return Fate(Ending.SET_ASIDE, pending=plugins)
-        return Fate(Ending.SET_ASIDE, plugins)
+            return Fate(Ending.UNSCHEDULABLE, pending=plugins, released=released)
+        return Fate(Ending.UNSCHEDULABLE, plugins, released=released)
 
-    def _undo(self, pod: PodInfo, placement: Placement) -> None:
+    def _undo(self, pod: PodInfo, placement: Placement) -> str:
+        """Return the node that the pod gave up; empty if it was not assumed there anymore."""
         self._unreserve(pod, placement)
+        if not self._cluster.is_assumed(pod.pod):
+            return ""
         self._cluster.forget(pod.pod)
+        return placement.node
 
     def _unreserve(self, pod: PodInfo, placement: Placement) -> None:
         attempt = placement.attempt
         for plugin in reversed(attempt.shape.concerned.reserves):
-            _told(plugin.name, "Unreserve", partial(plugin.unreserve, attempt.state, pod, placement.node))
+            _called(plugin.name, "Unreserve", partial(plugin.unreserve, attempt.state, pod, placement.node))
 
 
 def _patience(wait: Wait) -> float:
     if not isfinite(wait.seconds):
-        raise ValueError(f"{wait!r} would never end")
+        raise ValueError(f"{wait!r} never ends")
     return min(max(wait.seconds, 0.0), MAX_PERMIT_WAIT)
 
 
-def _told(plugin: str, point: str, call: Any) -> Status | None:
+def _called(plugin: str, point: str, call: Any) -> Status | None:
     try:
         answer = call()
     except PLUGIN_ERRORS as error:  # as above
-        return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {error!r}',), plugin)
+        return _failure(plugin, point, repr(error))
     return _checked(plugin, point, answer)
 
 
 def _checked(plugin: str, point: str, answer: object) -> Status | None:
-    """The answer as a status of the plugin; None for success."""
+    """Return the answer as a status of the plugin; None for success."""
     if answer is None:
         return None
     if not isinstance(answer, Status):
-        return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {answer!r} is no Status',), plugin)
+        return _failure(plugin, point, f"{answer!r} is not a Status")
     if answer.code is Code.SUCCESS:
         return None
     if answer.rejected or answer.code is Code.SKIP:
         return Status(answer.code, answer.reasons, plugin)
-    return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {answer.message}',), plugin)
+    return _failure(plugin, point, answer.message)
 
 
 def _answer(plugin: str, point: str, method: Any, state: CycleState, pod: PodInfo, node: str) -> _Steps:
-    """What the plugin says, whether at once, step by step or later."""
+    """Return the plugin's answer, which may come at once, step by step or later."""
     try:
-        answer: Answer = method(state, pod, node)
+        answer = method(state, pod, node)
+    except PLUGIN_ERRORS as error:  # as above
+        return _failure(plugin, point, repr(error))
+    return (yield from _awaited(plugin, point, answer))
+
+
+def _awaited(plugin: str, point: str, answer: object) -> _Steps:
+    try:
         if inspect.isgenerator(answer):
             answer = yield from answer
         elif isinstance(answer, Awaitable):
             outcome = yield Run(plugin, answer)
-            answer = outcome.value if isinstance(outcome, Answered) else Status.error(_words(outcome))
+            answer = outcome.value if isinstance(outcome, Answered) else Status.error(_reason(outcome))
     except PLUGIN_ERRORS as error:  # as above
-        return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {error!r}',), plugin)
+        return _failure(plugin, point, repr(error))
     return _checked(plugin, point, answer)
 
 
-def _broken(status: Status) -> Status:
-    """From PreBind on a refusal is a failure like any other: the attempt is repeated after a while."""
+def _failure(plugin: str, point: str, message: str) -> Status:
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {message}',), plugin)
+
+
+def _as_error(status: Status) -> Status:
+    """Make a rejection an error: from PreBind on, the attempt is repeated after a while in any case."""
     return Status(Code.ERROR, status.reasons, status.plugin)
 
 
-def _words(outcome: Outcome) -> str:
+def _reason(outcome: Outcome) -> str:
     return outcome.message or type(outcome).__name__

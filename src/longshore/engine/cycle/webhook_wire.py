@@ -1,7 +1,7 @@
-"""What is said to HTTP extenders and what they answer, in the JSON of kube-scheduler's extender/v1.
+"""Requests to HTTP extenders and their answers, in the JSON of kube-scheduler's extender/v1.
 
-Pods and nodes are sent with their metadata and the fields that scheduling reads, and no others: an extender
-that needs more has to look it up. In answers the case of field names does not matter, as it does not in Go.
+Pods and nodes are sent with their metadata and the fields that scheduling reads. An extender that needs other
+fields has to look them up. In answers, the case of field names does not matter, as in Go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """The extender failed, or what it says makes no sense; told in its words where it has any."""
+    """The extender failed, or its answer is invalid. The message is the extender's, if it sent one."""
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class _NodeList(msgspec.Struct, frozen=True):
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """What is left of the nodes, and why others are not."""
+    """The nodes that are left, and why others are not."""
 
     nodes: _NodeList | None = None
     nodenames: tuple[str, ...] | None = None
@@ -69,7 +69,7 @@ class _Bound(msgspec.Struct, frozen=True):
 
 
 def about_nodes(pod: Pod, nodes: Sequence[Node], *, by_name: bool) -> bytes:
-    """What Filter and Prioritize are asked."""
+    """Return the request body of Filter and Prioritize."""
     return msgspec.json.encode(
         {
             "Pod": pod,
@@ -126,11 +126,11 @@ def _read(body: bytes, kind: type[T], *, depth: int) -> T:
     try:
         return msgspec.convert(_folded(msgspec.json.decode(body), depth), kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise NoAnswer(f"the answer is not what an extender says: {error}") from error
+        raise NoAnswer(f"the answer is not valid for an extender: {error}") from error
 
 
 def _folded(value: Any, depth: int) -> Any:
-    """With the keys of objects in lower case, down to the depth where our fields end."""
+    """Return the value with the keys of objects in lower case, down to the depth of our fields."""
     if depth and isinstance(value, dict):
         return {key.lower(): _folded(inner, depth - 1) for key, inner in value.items()}
     if depth and isinstance(value, list):

@@ -1,12 +1,16 @@
-"""HTTP extenders, asked in the course of an attempt where kube-scheduler asks them.
+"""Calls of HTTP extenders during an attempt, at the points where kube-scheduler calls them.
 
-Filter: one after the other, each about the nodes that the one before has left. Prioritize: all at once; their
-0 to 10 count as 0 to 100, times their weight. Preempt: about all candidates of PostFilter. Bind: instead of
-the Bind plugins. An extender with managed resources is asked only about pods that request one of them, and a
-failure of one that is ignorable is passed over.
+- Filter: one after the other, each with the nodes that the one before left.
+- Prioritize: all at once. Scores from 0 to 10 count as 0 to 100, multiplied by the extender's weight.
+- Preempt: with all candidates of PostFilter.
+- Bind: instead of the Bind plugins.
+
+An extender with managed resources is called only for pods that request one of them. If an ignorable extender
+fails, the attempt goes on without it.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,50 +19,66 @@ from longshore.cluster import ClusterState, PodInfo
 from longshore.cluster.arrays import Bools, Ints
 from longshore.config import Webhook
 from longshore.engine.cycle import webhook_wire as wire
-from longshore.engine.cycle.waiting import BindThrough, Consult
 from longshore.engine.cycle.webhook_wire import NoAnswer
 from longshore.engine.decision.attempt import Attempt
-from longshore.engine.decision.chooser import NO_NODES, Chooser, Placement, Unplaced
+from longshore.engine.decision.chooser import Chooser, Placement, Unplaced
 from longshore.engine.decision.diagnosis import Refusal
 from longshore.engine.plugin_failure import PluginFailure
 from longshore.framework import MAX_SCORE, PostFilterResult, Status
-from longshore.framework.effects import Answered, CallWebhook, Failed, Outcome, Succeeded
+from longshore.framework.effects import Answered, Ask, CallWebhook, Failed, Outcome, Succeeded, Together
 from longshore.framework.points import Candidate
-from longshore.plugins.defaultpreemption import best, candidate
+from longshore.framework.preemption import best, candidate
 
-# Who refuses the nodes that extenders drop. It is no plugin, so any event may help the pod.
+# Named as the rejector of nodes that extenders remove. It is not a plugin, so any event may help the pod.
 NAME = "Extender"
 REASON_NO_CANDIDATE = "no candidate node for preemption"
 _MAX_WEBHOOK_SCORE = 10
-# Far from where sums would overflow.
+# A limit for an extender's score, far below the point where sums would overflow.
 _MOST = 2**52
 
-_Asking = Generator[Consult, Outcome, list[Outcome]]
+T = TypeVar("T")
+_Asking = Generator[Ask, Outcome, T]
+
+
+class Consultation:
+    """Whether a decision waits for extenders. Until they answer, no other pod is tried.
+
+    Changes of the cluster wait as well, so the decision is made on the cluster that it began with.
+    """
+
+    __slots__ = ("is_open",)
+
+    def __init__(self) -> None:
+        self.is_open = False
 
 
 class Webhooks:
     """The extenders of a configuration, for the cycles of one profile."""
 
-    def __init__(self, settings: Sequence[Webhook], chooser: Chooser, cluster: ClusterState) -> None:
+    def __init__(
+        self,
+        settings: Sequence[Webhook],
+        chooser: Chooser,
+        cluster: ClusterState,
+        consultation: Consultation,
+    ) -> None:
         self._settings = settings
         self._chooser = chooser
         self._cluster = cluster
+        self._consultation = consultation
         self._managed = [frozenset(r.name for r in webhook.managed_resources) for webhook in settings]
 
-    def decide(self, pod: PodInfo, key: bytes) -> Generator[Consult, Outcome, Placement | Unplaced | Status]:
-        """As `Chooser.decide`, with the extenders' say."""
+    def decide(self, pod: PodInfo, key: bytes) -> _Asking[Placement | Unplaced | Status]:
+        """Decide as `Chooser.decide` does, and let the extenders rule out and rank nodes."""
         chooser = self._chooser
-        if self._cluster.node_count == 0:
-            return Status.unresolvable(NO_NODES)
         try:
-            attempt = chooser.attempt(pod, key)
-            refusal = attempt.pre_filter()
-            if refusal is not None:
-                return Unplaced(attempt, attempt.diagnose(refusal))
+            attempt = chooser.pre_filtered(pod, key)
+            if not isinstance(attempt, Attempt):
+                return attempt
             nominated = chooser.nominated(attempt)
             if nominated is not None and (yield from self._keep(attempt, nominated)):
                 return Placement(attempt, nominated, self._cluster.node_name(nominated), 1)
-            # A copy: what the shape knows may change while extenders think.
+            # A copy, because the shape's answers may change while the extenders are asked.
             left = chooser.examined(attempt, attempt.feasible()).copy()
             refusals: list[Refusal] = []
             left = yield from self._filter(attempt, left, refusals)
@@ -73,8 +93,8 @@ class Webhooks:
         except NoAnswer as error:
             return Status.error(str(error))
 
-    def _keep(self, attempt: Attempt, row: int) -> Generator[Consult, Outcome, bool]:
-        """Whether the extenders let the pod have the node that it was promised."""
+    def _keep(self, attempt: Attempt, row: int) -> _Asking[bool]:
+        """Whether the extenders accept the node that the pod is nominated to."""
         alone = np.zeros(len(attempt.cluster.known), np.bool_)
         alone[row] = True
         try:
@@ -82,10 +102,8 @@ class Webhooks:
         except NoAnswer:
             return False
 
-    def _filter(
-        self, attempt: Attempt, left: Bools, refusals: list[Refusal]
-    ) -> Generator[Consult, Outcome, Bools]:
-        """What is left of the nodes; what is dropped is added to the refusals. Raises NoAnswer."""
+    def _filter(self, attempt: Attempt, left: Bools, refusals: list[Refusal]) -> _Asking[Bools]:
+        """Return the nodes that the extenders keep, and add the others to `refusals`. Raises NoAnswer."""
         pod = attempt.pod.pod
         for number, webhook in self._interested(pod):
             if not webhook.filter_verb or not left.any():
@@ -93,7 +111,7 @@ class Webhooks:
             rows = self._in_order(left)
             try:
                 body = self._about_nodes(pod, rows, webhook)
-                [outcome] = yield from _ask(CallWebhook(number, webhook.filter_verb, body))
+                [outcome] = yield from self._ask(CallWebhook(number, webhook.filter_verb, body))
                 answer = wire.filtered(_body(outcome))
                 kept = self._kept(rows, answer.left(by_name=webhook.node_cache_capable), webhook)
             except NoAnswer:
@@ -119,7 +137,7 @@ class Webhooks:
         return kept
 
     def _refusal(self, dropped: Bools, answer: wire.Filtered) -> Refusal:
-        """Nodes that the extender does not mention are beyond help, without a reason."""
+        """Return the nodes that the extender removed: unresolvable and without a reason if it gave none."""
         unresolvable = dropped.copy()
         masks: dict[str, Bools] = {}
         hopeless = answer.failedandunresolvablenodes or {}
@@ -130,7 +148,7 @@ class Webhooks:
                 masks.setdefault(reason, np.zeros(len(dropped), np.bool_))[row] = True
         return Refusal(NAME, dropped, tuple(masks.items()), unresolvable)
 
-    def _best(self, attempt: Attempt, left: Bools) -> Generator[Consult, Outcome, Placement | Unplaced]:
+    def _best(self, attempt: Attempt, left: Bools) -> _Asking[Placement | Unplaced]:
         count = int(np.count_nonzero(left))
         if count == 1:
             return self._chooser.choose(attempt, left)
@@ -142,15 +160,15 @@ class Webhooks:
         names = map(self._cluster.node_name, rows.tolist())
         added = [min(max(more.get(name, 0), -_MOST), _MOST) for name in names]
         totals = totals + np.array(added, np.int64)
-        # Nobody keeps an extender from taking points away, but totals are not below 0.
+        # An extender may return negative scores, but totals must not be below 0.
         return self._chooser.best(attempt, totals - min(totals.min(), 0), rows, count)
 
-    def _priorities(self, attempt: Attempt, left: Bools) -> Generator[Consult, Outcome, Mapping[str, int]]:
-        """By node, what the extenders add to its score. One that fails adds nothing."""
+    def _priorities(self, attempt: Attempt, left: Bools) -> _Asking[Mapping[str, int]]:
+        """Return what the extenders add to the score of each node. One that fails adds nothing."""
         pod = attempt.pod.pod
         rows = self._in_order(left)
         asked = [(n, webhook) for n, webhook in self._interested(pod) if webhook.prioritize_verb]
-        outcomes = yield from _ask(
+        outcomes = yield from self._ask(
             *(
                 CallWebhook(number, webhook.prioritize_verb, self._about_nodes(pod, rows, webhook))
                 for number, webhook in asked
@@ -167,10 +185,8 @@ class Webhooks:
                 scores[host.host] = scores.get(host.host, 0) + host.score * factor
         return scores
 
-    def preempt(
-        self, pod: PodInfo, result: PostFilterResult
-    ) -> Generator[Consult, Outcome, PostFilterResult]:
-        """The best of the candidates that the extenders leave; they may also change who is to go."""
+    def preempt(self, pod: PodInfo, result: PostFilterResult) -> _Asking[PostFilterResult]:
+        """Return the best candidate that the extenders leave. They may also change its victims."""
         left: Sequence[Candidate] = result.candidates
         asked = False
         for number, webhook in self._interested(pod.pod):
@@ -178,7 +194,7 @@ class Webhooks:
                 continue
             asked = True
             body = wire.about_victims(pod.pod, left, by_name=webhook.node_cache_capable)
-            [outcome] = yield from _ask(CallWebhook(number, webhook.preempt_verb, body))
+            [outcome] = yield from self._ask(CallWebhook(number, webhook.preempt_verb, body))
             try:
                 left = self._candidates(wire.victims_by_node(_body(outcome)), webhook)
             except NoAnswer as error:
@@ -214,16 +230,17 @@ class Webhooks:
                 raise NoAnswer(f'expected at least one victim pod on node "{name}"')
         return found
 
-    def bind(self, pod: Pod, node: str) -> Generator[BindThrough, Outcome, Outcome | None]:
-        """How the bind by an extender ended; None if it is left to the plugins."""
+    def bind(self, pod: Pod, node: str, seen: Callable[[], Outcome | None]) -> _Asking[Outcome | None]:
+        """Return how the bind by an extender ended; None if it is left to the plugins.
+
+        `seen` returns the outcome that the watch has shown already, whatever an extender answers.
+        """
         for number, webhook in self._interested(pod):
             if not webhook.bind_verb:
                 continue
-            call = CallWebhook(number, webhook.bind_verb, wire.about_binding(pod, node))
-            outcome = yield BindThrough(node, call)
-            if not isinstance(outcome, Answered | Failed):
-                # The watch has told already how it ended.
-                return outcome
+            outcome = yield CallWebhook(number, webhook.bind_verb, wire.about_binding(pod, node))
+            if (shown := seen()) is not None:
+                return shown
             try:
                 wire.require_bound(_body(outcome))
             except NoAnswer as error:
@@ -232,6 +249,17 @@ class Webhooks:
             else:
                 return Succeeded()
         return None
+
+    def _ask(self, *calls: CallWebhook) -> _Asking[list[Outcome]]:
+        if not calls:
+            return []
+        self._consultation.is_open = True
+        try:
+            outcome = yield Together(calls)
+        finally:
+            self._consultation.is_open = False
+        outcomes: list[Outcome] = outcome.value if isinstance(outcome, Answered) else [outcome] * len(calls)
+        return outcomes
 
     def _interested(self, pod: Pod) -> Iterator[tuple[int, Webhook]]:
         for number, webhook in enumerate(self._settings):
@@ -250,16 +278,8 @@ class Webhooks:
         return wire.about_nodes(pod, nodes, by_name=webhook.node_cache_capable)
 
 
-def _ask(*calls: CallWebhook) -> _Asking:
-    if not calls:
-        return []
-    outcome = yield Consult(calls)
-    outcomes: list[Outcome] = outcome.value if isinstance(outcome, Answered) else [outcome] * len(calls)
-    return outcomes
-
-
 def _body(outcome: Outcome) -> bytes:
-    """What the extender answered. Raises NoAnswer."""
+    """Return the extender's answer. Raises NoAnswer."""
     if isinstance(outcome, Answered) and isinstance(outcome.value, bytes):
         return outcome.value
     raise NoAnswer(outcome.message or repr(outcome))

@@ -1,7 +1,7 @@
 """One attempt to find a node for one pod: PreFilter, Filter, PreScore and Score.
 
-The quick way uses what the shape knows and asks only the plugins that look at more than one node. The
-thorough way asks every plugin in its order, for whoever wants to know why: `diagnose` and `score_table`.
+The quick way uses what the shape keeps, and calls only the plugins that look at more than one node. The
+thorough way calls every plugin in order, to explain the result: `diagnose` and `score_table`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Code, CycleState, Forced, Status
 from longshore.framework.profile import Profile, Slot
 
-# So few nodes are looked at one by one, rather than all of them together.
+# At most so many nodes are looked at one by one rather than all together.
 _FEW = 16
 
 
 class Attempt:
-    # What `totals` was told besides what the shape knows: scores that are the same for all nodes, others, and
-    # the rows that those are for.
+    # What `totals` got from plugins besides what the shape keeps: scores that are the same for all nodes,
+    # other scores, and the rows that the latter are for.
     constant: Sequence[tuple[Slot, int]] = ()
     varied: Sequence[tuple[Slot, Ints]] = ()
     rows: Ints | None = None
@@ -50,13 +50,13 @@ class Attempt:
         # The rows that PreFilters narrowed the nodes down to, and the names of those that did.
         self.narrowed: Bools | None = None
         self.narrowed_by: list[str] = []
-        # A PreFilter insists on the node that it narrowed them down to.
+        # Whether a PreFilter returned `Forced`.
         self._forced = False
 
     # PreFilter.
 
     def pre_filter(self) -> Status | None:
-        """Run the PreFilters; a status if the pod is refused."""
+        """Run the PreFilters, and return the status of a refusal of the pod."""
         refusal: Status | None = None
         names: set[str] | None = None
         for plugin, known in self.shape.pre_filters:
@@ -74,7 +74,7 @@ class Attempt:
                 if not names:
                     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (self._unsatisfied(),))
             elif outcome.code is Code.SKIP:
-                # The shape's own set is shared by its attempts.
+                # Not in place: all attempts of the shape share the set.
                 self.state.skip_filter = self.state.skip_filter | {plugin.name}
             elif outcome.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return Status(outcome.code, outcome.reasons, plugin.name)
@@ -89,7 +89,7 @@ class Attempt:
         return refusal
 
     def _force(self, plugin: str, node: str) -> None:
-        """The other PreFilters are asked all the same: what they work out is needed to bind."""
+        """Narrow the nodes to this one. The other PreFilters still run, because binding needs their state."""
         self._forced = True
         self.narrowed_by = [plugin]
         self.narrowed = np.zeros(len(self.cluster.known), np.bool_)
@@ -109,7 +109,7 @@ class Attempt:
     # Filter, the quick way.
 
     def feasible(self) -> Bools:
-        """The rows where the pod can go."""
+        """Return the rows of the nodes that fit."""
         shape = self.shape
         if self.narrowed is not None and self._forced:
             return self.narrowed & self.cluster.known
@@ -136,7 +136,7 @@ class Attempt:
         return left
 
     def _feasible_of(self, rows: Ints) -> Bools:
-        """Among few rows, as a pod of a DaemonSet has: most likely no other pod will be of its shape."""
+        """Filter a few rows, as for a pod of a DaemonSet: most likely no other pod has its shape."""
         left = np.zeros(len(self.cluster.known), np.bool_)
         for row in rows.tolist():
             left[row] = self.filter_with_nominated(self.state, self.cluster.one_node(row)) is None
@@ -145,7 +145,7 @@ class Attempt:
     # Filter on one node, with pods imagined on it or away from it.
 
     def filter_with_nominated(self, state: CycleState, node: OneNode) -> Status | None:
-        """First beside the pods that were promised the node and come before this one, then without them."""
+        """Filter the node twice: with the nominated pods of equal or higher priority on it, and without."""
         spec, uid = self.pod.pod.spec, self.pod.pod.metadata.uid
         nominated = [
             info
@@ -183,7 +183,7 @@ class Attempt:
                 continue
             try:
                 status = getattr(plugin, method)(state, self.pod, other, node)
-            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
                 raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
             if status is not None and status.code is not Code.SUCCESS:
                 raise PluginFailure(plugin.name, "PreFilter", status.message)
@@ -191,7 +191,7 @@ class Attempt:
     # Filter, the thorough way.
 
     def diagnose(self, refusal: Status | None = None) -> Diagnosis:
-        """Why each node is refused, by the first plugin that does; `refusal` is that of PreFilter, if any."""
+        """Return for each node why the first plugin refuses it; `refusal` is that of PreFilter, if any."""
         diagnosis = Diagnosis(self.cluster)
         diagnosis.rejectors.update(self.narrowed_by)
         if refusal is not None:
@@ -214,7 +214,7 @@ class Attempt:
         return diagnosis
 
     def _refuse(self, diagnosis: Diagnosis, slot: Slot, nodes: Nodes, left: Bools) -> None:
-        """Ask one filter about the nodes, and take those out of `left` that it refuses."""
+        """Call one filter for the nodes, and remove those that it refuses from `left`."""
         asked = left[nodes.rows]
         found = rejections(slot, self.state, self.pod, nodes, asked)
         bad = refused(found, len(asked)) & asked
@@ -229,7 +229,7 @@ class Attempt:
                 pending = waits if pending is None else pending | waits
 
         def spread(mask: Bools) -> Bools:
-            """Over all rows."""
+            """Extend the mask to all rows."""
             if isinstance(nodes.rows, slice):
                 return mask
             full = np.zeros(len(left), np.bool_)
@@ -243,7 +243,7 @@ class Attempt:
         left[nodes.rows] &= ~bad
 
     def _refuse_beside_nominated(self, diagnosis: Diagnosis, left: Bools) -> None:
-        """What comes first counts: a node that is too full with the nominated pods is refused for that."""
+        """Refuse the nodes that are too full with their nominated pods: this check comes first."""
         if not self.cluster.nominations:
             return
         if self.looks_at_one_node:
@@ -268,7 +268,7 @@ class Attempt:
 
     @property
     def looks_at_one_node(self) -> bool:
-        """Whether all filters that have a say look at one node at a time."""
+        """Whether all filters that do not skip look at one node at a time."""
         return all(slot.name in self.state.skip_filter for slot in self.shape.other_filters)
 
     # Score.
@@ -279,14 +279,14 @@ class Attempt:
                 self.state.skip_score = self.state.skip_score | {plugin.name}
 
     def totals(self, left: Bools) -> tuple[Ints, Ints | None]:
-        """The total score by row, REFUSED or less where the pod cannot go, the quick way.
+        """Return total scores the quick way; REFUSED or less marks nodes that do not fit.
 
-        With it the rows that the totals are for, or None if they are for all rows.
+        The second value is the rows that the totals are for, or None if they are for all rows.
         """
         shape, state, pod = self.shape, self.state, self.pod
         shape.refresh()
         if shape.even is None:
-            # For the record; and a plugin that fails at it fails the attempt.
+            # Needed for the record. It also makes a plugin that fails here fail the attempt.
             shape.find_even()
         nodes = SelectedNodes(self.cluster, left)
         self.pre_score(nodes)
@@ -319,7 +319,7 @@ class Attempt:
         return totals, rows
 
     def score_table(self, left: Bools) -> Mapping[str, Ints]:
-        """Every plugin's weighted score of the rows in `left`, in their order, less those that skip."""
+        """Return the weighted scores of the rows in `left`, by plugin; plugins that skip are absent."""
         nodes = SelectedNodes(self.cluster, left)
         self.pre_score(nodes)
         size = len(nodes)

@@ -1,7 +1,7 @@
-"""Which node a pod goes to, or why there is none: a pure function of the pod, the cluster and the profile.
+"""Which node a pod goes to, or why none fits: a function of the pod, the cluster and the profile.
 
-Pods are placed one after the other, each decision on the cluster as the last one left it. There is no loop
-over nodes here: the shape of the pod keeps most answers, and plugins answer with arrays.
+Pods are placed one after the other, and each decision starts from the cluster as the last one left it. There
+is no loop over nodes here: the shape of the pod keeps most answers, and plugins answer with arrays.
 """
 
 import msgspec
@@ -19,7 +19,7 @@ from longshore.framework import Status
 from longshore.framework.profile import Profile
 
 NO_NODES = "no nodes available to schedule pods"
-# With fewer nodes than this all are examined, whatever the percentage.
+# With fewer nodes than this, all are examined, whatever the percentage.
 _ALWAYS_EXAMINED = 100
 
 
@@ -29,21 +29,21 @@ class Placement(msgspec.Struct, frozen=True):
     attempt: Attempt
     row: int
     node: str
-    # How many nodes passed, and how many were as good as the chosen one; 0: no scores were needed.
+    # How many nodes passed, and how many were as good as the chosen one; 0 if no scores were needed.
     feasible: int
     total: int = 0
     ties: int = 0
 
 
 class Unplaced(msgspec.Struct, frozen=True):
-    """No node will do."""
+    """No node fits."""
 
     attempt: Attempt
     diagnosis: Diagnosis
 
 
-class Turn:
-    """Where to go on examining nodes: the profiles of a scheduler share it."""
+class NextStart:
+    """Where the examination of nodes starts for the next pod. The profiles of a scheduler share it."""
 
     __slots__ = ("place",)
 
@@ -52,18 +52,23 @@ class Turn:
 
 
 class Chooser:
-    """Decides for one profile. It remembers shapes, and where to go on examining nodes; nothing else."""
+    """Decides for one profile. It remembers only shapes, and where to start examining nodes."""
 
     def __init__(
-        self, profile: Profile, cluster: ClusterState, turn: Turn | None = None, *, extended: bool = False
+        self,
+        profile: Profile,
+        cluster: ClusterState,
+        next_start: NextStart | None = None,
+        *,
+        extended: bool = False,
     ) -> None:
-        """`extended`: extenders have a say about which nodes will do, or which of them is best."""
+        """`extended`: HTTP extenders filter or rank nodes as well."""
         self.profile = profile
-        # Where nothing ranks nodes, kube-scheduler takes the first that it finds.
+        # If nothing ranks nodes, kube-scheduler takes the first that fits.
         self._takes_first = profile.tie_break == "heap" and not profile.scores and not extended
         self._cluster = cluster
         self._shapes = Shapes(profile, cluster)
-        self._turn = turn or Turn()
+        self._next_start = next_start or NextStart()
         # Where the examination of the last pod began.
         self._began = 0
 
@@ -76,33 +81,37 @@ class Chooser:
         return len(self._shapes)
 
     def info(self, pod: Pod, key: bytes) -> PodInfo:
-        """What the pod asks for: that of a pod of its shape, if one is known."""
+        """Return what the pod requests, taken over from a pod of its shape if one is known."""
         shape = self._shapes.get(key)
         return PodInfo.of(pod) if shape is None else shape.pod.about(pod)
 
     def attempt(self, pod: PodInfo, key: bytes | None = None) -> Attempt:
-        """Raises PluginFailure."""
+        """Begin an attempt. Raises PluginFailure."""
         return Attempt(self._shapes.find(shape_key(pod.pod) if key is None else key, pod), pod)
 
     def decide(self, pod: PodInfo, key: bytes | None = None) -> Placement | Unplaced | Status:
-        """The best node, or why there is none; a status if something is wrong."""
-        if self._cluster.node_count == 0:
-            return Status.unresolvable(NO_NODES)
+        """Return the best node, or why there is none; a status if something is wrong."""
         try:
-            attempt = self.attempt(pod, key)
-            refusal = attempt.pre_filter()
-            if refusal is not None:
-                return Unplaced(attempt, attempt.diagnose(refusal))
+            attempt = self.pre_filtered(pod, key)
+            if not isinstance(attempt, Attempt):
+                return attempt
             nominated = self.nominated(attempt)
             if nominated is not None:
                 return Placement(attempt, nominated, self._cluster.node_name(nominated), 1)
-            left = attempt.feasible()
-            return self.choose(attempt, self.examined(attempt, left))
+            return self.choose(attempt, self.examined(attempt, attempt.feasible()))
         except PluginFailure as failure:
             return failure.status
 
+    def pre_filtered(self, pod: PodInfo, key: bytes | None = None) -> Attempt | Unplaced | Status:
+        """Begin an attempt, and return it if the pod passes PreFilter. Raises PluginFailure."""
+        if self._cluster.node_count == 0:
+            return Status.unresolvable(NO_NODES)
+        attempt = self.attempt(pod, key)
+        refusal = attempt.pre_filter()
+        return attempt if refusal is None else Unplaced(attempt, attempt.diagnose(refusal))
+
     def nominated(self, attempt: Attempt) -> int | None:
-        """The row of the node that was promised to the pod, if it fits there: no other is looked at then."""
+        """Return the row of the node that the pod is nominated to, if it fits: then no other is looked at."""
         pod = attempt.pod.pod
         if not pod.status.nominated_node_name and not self._cluster.nominations:
             return None
@@ -116,8 +125,8 @@ class Chooser:
         return row if status is None else None
 
     def examined(self, attempt: Attempt, left: Bools) -> Bools:
-        """Of the nodes that will do, those found before enough of them were: all, unless configured."""
-        self._began = self._turn.place
+        """Return the feasible nodes that are found before there are enough: all, unless configured."""
+        self._began = self._next_start.place
         percentage = self.profile.percentage_of_nodes_to_score
         some = bool(percentage) and percentage < 100
         count = self._cluster.node_count
@@ -135,15 +144,15 @@ class Chooser:
             order = np.roll(order, -(self._began % seen))
             places = np.flatnonzero(left[order])
             if len(places) > enough:
-                # The search notices that it has enough when it finds one more.
+                # kube-scheduler stops when it finds one more than enough.
                 seen = int(places[enough])
                 left = np.zeros_like(left)
                 left[order[places[:enough]]] = True
-        self._turn.place = (self._began + seen) % count
+        self._next_start.place = (self._began + seen) % count
         return left
 
     def choose(self, attempt: Attempt, left: Bools) -> Placement | Unplaced:
-        """The best of the nodes that are left. Raises PluginFailure."""
+        """Return the best of the nodes that are left. Raises PluginFailure."""
         count = attempt.shape.feasible_count
         if left is not attempt.shape.feasible:
             count = int(np.count_nonzero(left))

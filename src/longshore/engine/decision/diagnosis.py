@@ -1,4 +1,4 @@
-"""Why nodes were refused: for the message on the pod, for preemption, and for whoever asks."""
+"""Why nodes were refused: for the message on the pod, for preemption and for explanations."""
 
 import msgspec
 import numpy as np
@@ -9,13 +9,13 @@ from longshore.framework import Code, Status
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """What one plugin refused: masks over all rows, of those that no plugin before it had refused."""
+    """The nodes that one plugin refused, and no plugin before it. Masks are over all rows."""
 
     plugin: str
     where: Bools
     reasons: tuple[tuple[str, Bools], ...]
     unresolvable: Bools
-    # Those that wait for something in particular; None if there are none.
+    # The nodes for which the plugin said Pending; None if there are none.
     pending: Bools | None = None
 
     def status(self, row: int) -> Status:
@@ -25,7 +25,7 @@ class Refusal(msgspec.Struct, frozen=True):
         return Status(code, reasons, self.plugin)
 
     def rows(self, code: Code) -> Bools:
-        """Those that were refused with this code."""
+        """Return a mask of the nodes that were refused with this code."""
         if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return self.unresolvable
         others = self.where & ~self.unresolvable
@@ -37,7 +37,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def refusal_code(*, unresolvable: bool, pending: bool) -> Code:
-    """Of a node that a filter refuses for several reasons: what rules out the most counts."""
+    """Return the code for a node that a filter refuses for several reasons: the strictest one counts."""
     if unresolvable:
         return Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     return Code.PENDING if pending else Code.UNSCHEDULABLE
@@ -46,8 +46,8 @@ def refusal_code(*, unresolvable: bool, pending: bool) -> Code:
 class Diagnosis:
     """The refusals of one attempt, in the order of the plugins.
 
-    `absent` is the status of nodes that a PreFilter left out. If a PreFilter refused the pod itself, that is
-    `pre_filter`, and no node was looked at.
+    `absent` is the status of nodes that a PreFilter left out. `pre_filter` is the status if a PreFilter
+    refused the pod itself; then no node was looked at.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -56,7 +56,7 @@ class Diagnosis:
         self.pre_filter: Status | None = None
         self.absent: Status | None = None
         self.absent_rows: Bools | None = None
-        # Plugins that have to be asked which events may help.
+        # The plugins whose `wakes_on` says which events may help.
         self.rejectors: set[str] = set()
         self.pending: set[str] = set()
 
@@ -70,7 +70,7 @@ class Diagnosis:
         self.absent_rows, self.absent = rows, status
 
     def status(self, row: int) -> Status | None:
-        """Why the node of the row was refused; None if it was not."""
+        """Return why the node of the row was refused; None if it was not."""
         if self.pre_filter is not None:
             return self.pre_filter
         if self.absent_rows is not None and self.absent_rows[row]:
@@ -82,7 +82,7 @@ class Diagnosis:
         return Code.SUCCESS if status is None else status.code
 
     def rows(self, code: Code) -> Ints:
-        """The rows of the nodes that were refused with this code."""
+        """Return the rows of the nodes that were refused with this code."""
         known = self.cluster.known
         if self.pre_filter is not None:
             return np.flatnonzero(known) if self.pre_filter.code is code else np.zeros(0, np.int64)
@@ -95,7 +95,7 @@ class Diagnosis:
 
     @property
     def message(self) -> str:
-        """As kube-scheduler puts it: how many nodes were refused for which reason."""
+        """How many nodes were refused for which reason, in kube-scheduler's format."""
         head = f"0/{self.cluster.node_count} nodes are available:"
         if self.pre_filter is not None:
             return f"{head} {self.pre_filter.message}."
@@ -107,7 +107,7 @@ class Diagnosis:
 
     @property
     def counts(self) -> tuple[tuple[str, str, int], ...]:
-        """Plugin, reason, and how many nodes it refused for that: all, if it refused the pod itself."""
+        """Plugin, reason and number of refused nodes; all nodes if a PreFilter refused the pod itself."""
         if self.pre_filter is not None:
             return ((self.pre_filter.plugin, self.pre_filter.message, self.cluster.node_count),)
         found = [

@@ -1,4 +1,4 @@
-"""Asking plugins: every call of a filter or a score goes through here, and nonsense goes no further."""
+"""Calls of filters and scores: all of them go through here, and invalid answers go no further."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,30 +12,32 @@ from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import MAX_SCORE, Code, CycleState, Forced, Rejection, Status
 from longshore.framework.profile import Slot
 
-_NOT_BOOLS = "the answer is not one truth value for each node"
-OUT_OF_RANGE = f"a score is not within 0 and {MAX_SCORE}"
-_NOT_INTS = "the answer is not one whole number for each node"
+_NOT_BOOLS = "the answer is not one bool for each node"
+OUT_OF_RANGE = f"a score is not between 0 and {MAX_SCORE}"
+_NOT_INTS = "the answer is not one int64 for each node"
 
 
 def pre_filter(
     plugin: Any, state: CycleState, pod: PodInfo, cluster: ClusterState
 ) -> Status | frozenset[str] | Forced | None:
-    """A status, or the names that the plugin narrows the nodes down to, or the one it insists on."""
+    """Return a status, the names of the nodes that the plugin narrows the choice to, or the forced one."""
     try:
         answer = plugin.pre_filter(state, pod, cluster)
         if answer is None or isinstance(answer, Status | Forced):
             return answer
         names = frozenset(answer)
-    except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
+    except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
         raise PluginFailure(plugin.name, "PreFilter", repr(error)) from error
     if isinstance(answer, str):
-        # Else it would be taken for the names of its letters.
-        raise PluginFailure(plugin.name, "PreFilter", f"{answer!r} is neither names of nodes nor a Status")
+        # A string is a collection too: of its letters.
+        raise PluginFailure(
+            plugin.name, "PreFilter", f"{answer!r} is neither a collection of node names nor a Status"
+        )
     return names
 
 
 def declines_to_score(plugin: Any, state: CycleState, pod: PodInfo, nodes: Nodes) -> bool:
-    """Ask PreScore, and whether the score of the plugin need not be asked."""
+    """Call PreScore, and return whether the plugin skips its score."""
     try:
         status = plugin.pre_score(state, pod, nodes)
         if status is None or status.code is Code.SUCCESS:
@@ -49,7 +51,7 @@ def declines_to_score(plugin: Any, state: CycleState, pod: PodInfo, nodes: Nodes
 
 
 def rejections(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: Bools) -> list[Rejection]:
-    """The filter's reasons over the nodes; a plain one is asked about those that are `left` only."""
+    """Return the filter's reasons over the nodes; a plain filter is called only for those that are `left`."""
     if slot.plain:
         return list(_one_by_one(slot, state, pod, nodes, left))
     try:
@@ -66,7 +68,7 @@ def rejections(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: 
 
 
 def refused(found: Iterable[Rejection], size: int) -> Bools:
-    """Where any of the reasons holds."""
+    """Return where any of the reasons holds."""
     bad = np.zeros(size, np.bool_)
     for rejection in found:
         bad |= rejection.where
@@ -76,7 +78,7 @@ def refused(found: Iterable[Rejection], size: int) -> Bools:
 def _one_by_one(
     slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes, left: Bools
 ) -> Iterable[Rejection]:
-    """A plain filter's answers, gathered by reason."""
+    """Yield a plain filter's answers, grouped by reason."""
     cluster, rows = nodes.cluster, nodes.numbers
     places: dict[str, list[int]] = {}
     unresolvable, pending = np.zeros((2, len(left)), np.bool_)
@@ -95,7 +97,7 @@ def _one_by_one(
 
 
 def filter_one(slot: Slot, state: CycleState, pod: PodInfo, node: OneNode) -> Status | None:
-    """What a filter of either form says about one node, with the pods imagined on it."""
+    """Return what a filter of either form says about one node, with the pods imagined on it."""
     try:
         if slot.plain:
             return _plain_status(slot, slot.plugin.filter_node(state, pod, node))
@@ -114,7 +116,7 @@ def filter_one(slot: Slot, state: CycleState, pod: PodInfo, node: OneNode) -> St
 
 
 def _holds(mask: Bools | bool) -> bool:
-    """Of a single node: a mask of one element, or the truth itself."""
+    """Return the value for a single node: of a mask with one element, or of a plain bool."""
     return bool(mask.all() if isinstance(mask, np.ndarray) else mask)
 
 
@@ -130,11 +132,11 @@ def _plain_status(slot: Slot, answer: object) -> Status | None:
             return Status(answer.code, answer.reasons, slot.name)
         case Status():
             raise PluginFailure(slot.name, "filter", answer.message or answer.code.value)
-    raise PluginFailure(slot.name, "filter", f"{answer!r} is neither None, a reason nor a Status")
+    raise PluginFailure(slot.name, "filter", f"{answer!r} is neither None nor a reason nor a Status")
 
 
 def raw_scores(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
-    """The plugin's scores before normalization; a single number is the same for all nodes."""
+    """Return the plugin's scores before normalization; a single number is the same for all nodes."""
     try:
         if slot.plain:
             one = nodes.cluster.one_node
@@ -155,7 +157,7 @@ def raw_scores(slot: Slot, state: CycleState, pod: PodInfo, nodes: Nodes) -> Int
 def final_scores(
     slot: Slot, state: CycleState, pod: PodInfo, raw: Ints | int, nodes: Nodes, size: int
 ) -> Ints | int:
-    """Normalized, if the plugin does that, and within the range."""
+    """Return the scores, normalized if the plugin does that, and check their range."""
     scores = raw
     if slot.normalizes:
         try:
@@ -178,5 +180,5 @@ def check_size(slot: Slot, scores: Ints, size: int) -> None:
 def within_range(scores: Ints | int) -> bool:
     if isinstance(scores, int):
         return 0 <= scores <= MAX_SCORE
-    # As unsigned numbers the negative ones are too large as well: one comparison does for both ends.
+    # As unsigned numbers, negative ones are too large as well: one comparison checks both ends.
     return not len(scores) or bool(scores.view(np.uint64).max() <= MAX_SCORE)

@@ -23,14 +23,14 @@ from longshore.framework.profile import Profile, Slot
 Named = TypeVar("Named", bound=Plugin)
 
 
-class Asked:
+class PointPlugins:
     """The plugins of a point that concern a pod, grouped by what they look at."""
 
     def __init__(self, pre: list[tuple[Any, bool]], slots: list[Slot], skipped: frozenset[str]) -> None:
         self.pre = pre
         self.skipped = skipped
         self._slots = slots
-        self._without: dict[str, Asked] = {}
+        self._without: dict[str, PointPlugins] = {}
         self.of_node = tuple(slot for slot in slots if slot.local and not slot.counts_pods)
         self.of_pods = tuple(slot for slot in slots if slot.counts_pods)
         self.summed = tuple(slot for slot in slots if slot.local and not slot.normalizes)
@@ -38,15 +38,15 @@ class Asked:
         # Plain plugins come last: they are called only for the nodes that the others leave.
         self.other = tuple(sorted((slot for slot in slots if not slot.local), key=lambda slot: slot.plain))
 
-    def without(self, name: str) -> "Asked":
+    def without(self, name: str) -> "PointPlugins":
         rest = self._without.get(name)
         if rest is None:
             slots = [slot for slot in self._slots if slot.name != name]
-            rest = self._without[name] = Asked(self.pre, slots, self.skipped | {name})
+            rest = self._without[name] = PointPlugins(self.pre, slots, self.skipped | {name})
         return rest
 
 
-class Concerned:
+class ConcernedPlugins:
     """The plugins of a profile that concern some pods, at the points where the others are skipped."""
 
     def __init__(self, profile: Profile, unconcerned: frozenset[str]) -> None:
@@ -60,17 +60,17 @@ class Concerned:
     def _left(self, plugins: Iterable[Named]) -> tuple[Named, ...]:
         return tuple(plugin for plugin in plugins if plugin.name not in self._unconcerned)
 
-    def _asked(self, pre: Iterable[Plugin], slots: Iterable[Slot]) -> Asked:
+    def _asked(self, pre: Iterable[Plugin], slots: Iterable[Slot]) -> PointPlugins:
         """Group the plugins of Filter, or of Score, together with those of the point before it."""
         local = {slot.name for slot in slots if slot.local}
-        return Asked(
+        return PointPlugins(
             [(plugin, plugin.name in local) for plugin in self._left(pre)],
             [slot for slot in slots if slot.name not in self._unconcerned],
             self._unconcerned,
         )
 
 
-class Roster:
+class PluginGroups:
     """The plugins of a profile as shapes need them."""
 
     def __init__(self, profile: Profile) -> None:
@@ -79,20 +79,20 @@ class Roster:
         plugins = [plugin for point in POINTS.values() if point.by_concern for plugin in profile.at(point)]
         self._choosy = tuple({p.name: p.concerns for p in plugins if isinstance(p, Concerns)}.items())
         # By the answers of the choosy plugins: few combinations occur.
-        self._concerned: dict[tuple[bool, ...], Concerned] = {}
+        self._concerned: dict[tuple[bool, ...], ConcernedPlugins] = {}
 
-    def about(self, pod: PodInfo) -> Concerned:
+    def about(self, pod: PodInfo) -> ConcernedPlugins:
         """Return the plugins that concern a pod. Raise PluginFailure if one of them cannot say."""
         says = tuple([_concerns(name, concerns, pod) for name, concerns in self._choosy])
         concerned = self._concerned.get(says)
         if concerned is None:
             names = frozenset(name for (name, _), yes in zip(self._choosy, says, strict=True) if not yes)
-            concerned = self._concerned[says] = Concerned(self.profile, names)
+            concerned = self._concerned[says] = ConcernedPlugins(self.profile, names)
         return concerned
 
 
 def _concerns(name: str, concerns: Callable[[PodInfo], bool], pod: PodInfo) -> bool:
     try:
         return bool(concerns(pod))
-    except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
+    except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
         raise PluginFailure(name, "PreFilter", repr(error)) from error

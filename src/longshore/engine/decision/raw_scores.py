@@ -19,17 +19,17 @@ class RawScores:
         self._same = scores if isinstance(scores, int) else int(scores[0]) if len(scores) else 0
         self._column: Ints | None = None
         if not isinstance(scores, int) and len(scores) and scores.max() != scores.min():
-            # Whoever gave it may change it.
+            # A copy, because the plugin may change its array later.
             self._column = scores.copy()
 
     @property
     def same(self) -> int:
-        """That of all rows, if they are even."""
+        """The score of all rows, if they are even."""
         return self._same
 
     @property
     def even(self) -> bool:
-        """They decide nothing: of equal scores normalization makes equal ones."""
+        """Whether all rows have the same score. It stays the same for all when it is normalized."""
         return self._column is None
 
     def of(self, rows: Ints) -> Ints:
@@ -44,9 +44,9 @@ class RawScores:
 
 
 class EvenScores:
-    """What even scores are normalized to: of no account for a decision, but people want to see the total.
+    """What even scores become when they are normalized. No decision needs that, but people see the total.
 
-    Kept by plugin and score, since to ask for it takes longer than all else about a new shape.
+    It is kept by plugin and score, because computing it takes longer than all else about a new shape.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class EvenScores:
         if score is None:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
-            # One node tells it for all.
+            # The result is the same for all nodes, so one is enough.
             one = cluster.some_nodes(np.zeros(1, np.int64))
             score = int(np.max(final_scores(slot, state, pod, np.array([raw.same]), one, 1)))
             self._known[key] = score

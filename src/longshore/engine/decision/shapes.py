@@ -1,9 +1,9 @@
-"""Answers kept for pods that are alike.
+"""Answers of plugins, kept for pods that are alike.
 
-Pods with equal namespace, labels, owner and spec have one *shape*: whatever a plugin of scope NODE or PODS
-says about a node is the same for all of them. A shape asks once for all nodes, and from then on catches up
-with the journal of changed rows before it is used, most often the one row where the last pod went. What
-depends on more than one node (spreading, affinity) is asked each time, on top of it.
+Pods with equal namespace, labels, owner and spec have the same *shape*: what a plugin of scope NODE or PODS
+says about a node is the same for all of them. A shape calls the plugins once for all nodes. After that it
+only catches up with the journal of changed rows, most often the one row where the last pod went. Plugins that
+look at more than one node (spreading, affinity) are called for every pod.
 """
 
 from collections import OrderedDict
@@ -28,22 +28,22 @@ from longshore.engine.decision.plugin_calls import (
     rejections,
     within_range,
 )
-from longshore.engine.decision.plugin_groups import Roster
+from longshore.engine.decision.plugin_groups import PluginGroups
 from longshore.engine.decision.raw_scores import RawScores
 from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import MAX_SCORE, Code, CycleState, Status
 from longshore.framework.profile import Profile, Slot
 
-# Columns kept of all shapes together; the least recently used go.
+# The limit for the columns of all shapes together. The least recently used shapes are dropped.
 MAX_BYTES = 64 * 2**20
-# Bytes of a pod, or of a list of nodes, beyond which nothing is remembered: etcd takes no pod of more
-# than 1.5 MiB, and 5,000 names of 200 letters are less.
+# A pod, or a list of nodes, of more bytes is not remembered. etcd accepts pods of at most 1.5 MiB, and 5,000
+# names of 200 letters are less.
 LARGEST_KEPT = 2**20
-# For each row, about: ranks, masks and scores.
+# About what a row takes: ranks, masks and scores.
 _ROW_BYTES = 20
-# More changed rows than this are looked at together rather than one by one.
+# If more rows than this changed, all are computed again together rather than one by one.
 _FEW = 24
-# In `ranked`: no pod can go there.
+# In `ranked`: the node does not fit.
 REFUSED = -1
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -55,21 +55,21 @@ def shape_key(pod: Pod) -> bytes:
 
 
 class Shape:
-    """What is known about pods of one shape in one profile."""
+    """What plugins of one profile say about pods of one shape."""
 
-    def __init__(self, roster: Roster, cluster: ClusterState, pod: PodInfo) -> None:
+    def __init__(self, groups: PluginGroups, cluster: ClusterState, pod: PodInfo) -> None:
         self.pod = pod
-        self.profile = roster.profile
+        self.profile = groups.profile
         self.cluster = cluster
         self.memo: dict[str, Any] = {}
-        # What PreFilters and PreScores of local plugins wrote, for every attempt to begin with.
+        # What PreFilters and PreScores of local plugins wrote. Every attempt starts with it.
         self.state = CycleState(self.memo)
         self._priority = pod.pod.spec.priority
-        self._even_scores = roster.even_scores
-        # The plugins that have to do with such pods.
-        self.concerned = roster.about(pod)
+        self._even_scores = groups.even_scores
+        # The plugins that such pods concern.
+        self.concerned = groups.about(pod)
         filters, scores = self.concerned.filters, self.concerned.scores
-        # PreFilters to call, each with its outcome if that is known for good.
+        # PreFilters to call, each with its outcome if that never changes.
         self.pre_filters: list[tuple[Any, Any]] = []
         for plugin, local in filters.pre:
             outcome = None
@@ -96,22 +96,22 @@ class Shape:
         self.other_scores = scores.other
 
         self._position = -1
-        # Passed the filters that look at the node alone; passed all local ones.
+        # The nodes that passed the filters of scope NODE, and those that passed all local filters.
         self._suitable: Bools = np.zeros(0, np.bool_)
         self.feasible: Bools = np.zeros(0, np.bool_)
         self.feasible_count = 0
-        # The weighted sum of the local scores that need no normalization; REFUSED where the pod cannot go.
+        # The weighted sum of the local scores that need no normalization; REFUSED if the node does not fit.
         self.ranked: Ints = np.zeros(0, np.int64)
         # The largest number in `ranked`, and how many rows have it.
         self.best = REFUSED
         self.ties = 0
-        # What it is the sum of, without weights: for the record of a decision.
+        # The scores that it is the sum of, without weights: for the record of a decision.
         self.parts: list[bytearray] = []
-        # Scores still to be normalized, over all rows.
+        # Scores before normalization, over all rows.
         self.raw: list[RawScores] = []
-        # Scores of other plugins that were the same for all nodes in the last decision: for the next record.
+        # Scores of other plugins that were the same for all nodes in the last decision, for the next record.
         self.constant: Sequence[tuple[Slot, int]] = ()
-        # What becomes of those that are the same for all rows, with weights; None if not known.
+        # The normalized, weighted scores of plugins in `raw` that score all rows the same; None if unknown.
         self.even: Sequence[tuple[str, int]] | None = None
 
     @property
@@ -123,7 +123,7 @@ class Shape:
         return self._position >= 0
 
     def refresh(self) -> None:
-        """Catch up with the cluster. If a plugin fails, nothing is kept."""
+        """Catch up with the cluster. If a plugin fails, all answers are dropped."""
         journal = self.cluster.journal
         position = journal.position
         if position == self._position:
@@ -168,12 +168,12 @@ class Shape:
         self.even = None
 
     def _strike(self, left: Bools, slot: Slot, nodes: Nodes) -> None:
-        """Take out what the filter refuses, which mostly is nothing."""
+        """Remove what the filter refuses, which most often is nothing."""
         if found := rejections(slot, self.state, self.pod, nodes, left):
             left &= ~refused(found, len(left))
 
     def _local_score(self, slot: Slot, nodes: Nodes) -> Ints | int:
-        """The range is looked at where it counts: rows that do not matter may have any score."""
+        """Check the range only for feasible nodes: the others may have any score."""
         scores = self._scores(slot, nodes)
         if not within_range(scores) and (isinstance(scores, int) or not within_range(scores[self.feasible])):
             raise PluginFailure(slot.name, "Score", OUT_OF_RANGE)
@@ -193,7 +193,7 @@ class Shape:
             self._suitable[row] = cluster.known[row] and self._suits(cluster.one_node(row))
         if self._suitable[row]:
             node = cluster.one_node(row)
-            fits = self._fits(node) and (not cluster.nominations or self._fits_beside_nominated(row))
+            fits = self._fits(node) and (not cluster.nominations or self._fits_with_nominated(row))
         if fits:
             rank = 0
             for slot, part in zip(self.local_scores, self.parts, strict=True):
@@ -229,25 +229,25 @@ class Shape:
                 raw.put(row, self._score_one(raw.slot, node), len(self.ranked))
 
     def find_even(self) -> None:
-        """Work out `even`. Raises PluginFailure."""
+        """Compute `even`. Raises PluginFailure."""
         weighted = self._even_scores.weighted
         self.even = [
             (raw.slot.name, weighted(raw, self.state, self.pod, self.cluster)) for raw in self.raw if raw.even
         ]
 
     def _suits(self, node: OneNode) -> bool:
-        """Whether the filters that look at the node alone let the pod in."""
+        """Whether the node passes the filters of scope NODE."""
         return all(filter_one(slot, self.state, self.pod, node) is None for slot in self._node_filters)
 
     def _fits(self, node: OneNode) -> bool:
-        """Whether the filters that count the pods on it let the pod in."""
+        """Whether the node passes the filters of scope PODS."""
         state, pod = self.state, self.pod
         for slot in self._pod_filters:
             try:
                 for rejection in slot.plugin.filter(state, pod, node) or ():
                     if rejection.where:
                         return False
-            except PLUGIN_ERRORS as error:  # whatever a plugin does, only this attempt fails
+            except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
                 raise PluginFailure(slot.name, "filter", repr(error)) from error
         return True
 
@@ -258,10 +258,10 @@ class Shape:
         except PLUGIN_ERRORS as error:  # as above
             raise PluginFailure(slot.name, "Score", repr(error)) from error
 
-    def _fits_beside_nominated(self, row: int) -> bool:
-        """Whether the pod fits with the pods that were promised the node, as far as they come before it.
+    def _fits_with_nominated(self, row: int) -> bool:
+        """Whether the pod fits next to the nominated pods of equal or higher priority.
 
-        The pod itself may be one of them: an attempt looks at its own node by itself, before all others.
+        The pod itself may be one of them: an attempt checks its nominated node separately, before all others.
         """
         nominated = [
             info
@@ -277,10 +277,10 @@ class Shape:
 
 
 class Shapes:
-    """The shapes of one profile: those that had several pods, within a limit of memory."""
+    """The shapes of one profile that were used last, up to a limit of memory."""
 
     def __init__(self, profile: Profile, cluster: ClusterState) -> None:
-        self._roster = Roster(profile)
+        self._groups = PluginGroups(profile)
         self._cluster = cluster
         self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
 
@@ -291,10 +291,10 @@ class Shapes:
         return self._shapes.get(key)
 
     def find(self, key: bytes, pod: PodInfo) -> Shape:
-        """The shape of the pod, most recently used from now on."""
+        """Return the shape of the pod, and make it the most recently used."""
         shape = self._shapes.get(key)
         if shape is None:
-            shape = Shape(self._roster, self._cluster, pod)
+            shape = Shape(self._groups, self._cluster, pod)
             if len(key) <= LARGEST_KEPT:
                 self._shapes[key] = shape
                 self._make_room()
@@ -309,7 +309,7 @@ class Shapes:
 
 
 def _as_bytes(scores: Ints | int, size: int) -> bytearray:
-    """They are small numbers, and single ones are read and written more quickly here than in an array."""
+    """Scores are at most 100, and a bytearray reads and writes single numbers faster than an array."""
     return bytearray(np.full(size, scores, np.uint8) if isinstance(scores, int) else scores.astype(np.uint8))
 
 

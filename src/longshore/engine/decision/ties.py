@@ -10,15 +10,15 @@ from longshore.cluster.arrays import Ints
 from longshore.engine.decision.shapes import Shape
 from longshore.framework.profile import Profile
 
-# So many rows are looked at first: among many equals one is found soon.
+# So many rows are searched first: if many nodes are equal, one is found soon.
 _GLANCE = 256
 
 
 def pick(rows: Ints, pod: Pod, cluster: ClusterState, profile: Profile) -> int:
-    """One of equally good rows, given in order.
+    """Return one of equally good rows, which are in order.
 
-    `first` takes the first node by name. `random` takes one by a hash of the seed and the pod's UID: spread
-    over the nodes, and the same again for equal events.
+    `first` takes the first node by name. `random` takes one by a hash of the seed and the pod's UID: that
+    spreads pods over the nodes, and the same events give the same choice.
     """
     if len(rows) == 1:
         return int(rows[0])
@@ -28,7 +28,7 @@ def pick(rows: Ints, pod: Pod, cluster: ClusterState, profile: Profile) -> int:
 
 
 def pick_ranked(shape: Shape, pod: Pod) -> int:
-    """One of the best ranked rows of a shape. If they are many, they need not be listed for it."""
+    """Return one of the best rows of a shape. If there are many of them, it does not list them all."""
     cluster, profile = shape.cluster, shape.profile
     if profile.tie_break == "random" and shape.ties * _GLANCE > len(shape.ranked):
         start = _hash(pod, profile.seed) % len(shape.ranked)
@@ -45,9 +45,9 @@ def _hash(pod: Pod, seed: int) -> int:
 
 
 def heap_pick(rows: Ints, totals: Ints) -> int:
-    """What kube-scheduler 1.36 takes: the top of Go's heap, made of all nodes in the order of examination.
+    """Return the row that kube-scheduler 1.36 takes: the top of Go's heap, built in the order of examination.
 
-    Ties are not broken there on purpose; how the heap is put in order decides.
+    kube-scheduler does not break ties on purpose: they depend on how the heap is built.
     """
     heap: list[tuple[int, int]] = list(zip(totals.tolist(), rows.tolist(), strict=True))
     for start in range(len(heap) // 2 - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""What a change of an object means to pods that wait: which of the events that plugins wake on it is."""
+"""Turns a change of an object into the cluster events that plugins wake on."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from longshore.cluster import PodInfo
 from longshore.cluster.pod_info import asks_alike
 from longshore.framework import Action, ClusterEvent, Resource
 
-# What was measured on the nodes has changed. To a plugin that reads measures it is like an annotation.
+# What was measured on the nodes has changed. For plugins that read measures, it is like an annotation.
 MEASURED = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ANNOTATION, custom_label="Measurements")
 
 _RESOURCES: dict[type, Resource] = {
@@ -52,7 +52,7 @@ def node_events(old: Node | None, new: Node | None) -> Iterator[ClusterEvent]:
 
 
 def assigned_pod_events(old: Pod | None, new: Pod | None) -> Iterator[ClusterEvent]:
-    """Of a pod that has a node, or had one."""
+    """Yield the events for a change of a pod that has a node, or had one."""
     if old is None or new is None:
         action = Action.ADD if old is None else Action.DELETE
         yield ClusterEvent(Resource.ASSIGNED_POD, action, old, new)
@@ -62,7 +62,7 @@ def assigned_pod_events(old: Pod | None, new: Pod | None) -> Iterator[ClusterEve
 
 
 def pod_updates(old: Pod, new: Pod) -> list[Action]:
-    """What kinds of update it is: particular ones, or just any."""
+    """Return the kinds of update that the change is; `UPDATE_OTHER` if it is none of the particular ones."""
     actions = []
     if new.metadata.labels != old.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
@@ -70,14 +70,14 @@ def pod_updates(old: Pod, new: Pod) -> list[Action]:
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-    # The API server lets tolerations be added only.
+    # The API server only allows tolerations to be added.
     if len(new.spec.tolerations) != len(old.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
     return actions or [Action.UPDATE_OTHER]
 
 
 def other_event(kind: type[ApiObject], change: Change[ApiObject]) -> ClusterEvent | None:
-    """Of an object that is neither a pod nor a node; None if no plugin can wake on its kind."""
+    """Return the event for an object that is no pod and no node; None if no plugin can wake on its kind."""
     resource = _RESOURCES.get(kind)
     if resource is None:
         return None

@@ -1,4 +1,4 @@
-"""A waiting pod, and what the queue asks of the plugins about it."""
+"""A pod in the scheduling queue, and what the queue asks plugins about it."""
 
 import enum
 from collections.abc import Hashable, Sequence
@@ -11,93 +11,95 @@ from longshore.framework import Status, WakeOn
 if TYPE_CHECKING:
     from longshore.engine.queue.unschedulable import Cause
 
-NOBODY: frozenset[str] = frozenset()
+NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class Place(enum.StrEnum):
-    """Where a pod waits, by the name that metrics use."""
+    """Where a pod waits. The values are the names in metrics."""
 
-    # To be tried, in the order of the profile.
+    # Tried in the order of the QueueSort plugin.
     ACTIVE = "active"
-    # To be tried when its time has come, or as soon as nothing else is to be tried.
+    # Tried when its time has come, or earlier if no other pod is active.
     BACKOFF = "backoff"
-    # Rejected; to be tried when something happens that may help it.
+    # Rejected; tried when an event happens that may help it.
     UNSCHEDULABLE = "unschedulable"
     # Kept out by a PreEnqueue plugin.
     GATED = "gated"
-    # Being tried, or its bind is under way.
+    # Being tried or bound.
     IN_FLIGHT = "in flight"
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
-    """A waiting pod in its newest version."""
+class QueueEntry:
+    """A pod that needs a node, in its newest version."""
 
     pod: Pod
-    # When it came in, or when its last attempt failed.
+    # When it came, or when its last attempt failed.
     timestamp: float
-    # When it was first let in: the time before, during which it was gated, does not count.
+    # When it was first let in. The time before, while it was gated, does not count.
     added: float
     attempts: int = 0
-    # What backoff counts: attempts that plugins rejected, and errors since the last of these.
+    # These determine the backoff: attempts that plugins rejected, and errors since the last of those.
     rejections: int = 0
     errors: int = 0
-    # The plugins that rejected it the last time; of these, the ones that said Pending.
-    rejectors: frozenset[str] = NOBODY
-    pending: frozenset[str] = NOBODY
-    # The plugin that keeps it out, or nothing.
+    # The plugins that rejected it in its last attempt, and those of them that said Pending.
+    rejectors: frozenset[str] = NO_PLUGINS
+    pending: frozenset[str] = NO_PLUGINS
+    # The plugin that keeps it out of the queue, or empty.
     gated_by: str = ""
-    # When its last attempt began, by the clock of whoever measures.
+    # When its last attempt began, by the observer's clock.
     began: float = 0.0
-    # What the engine worked out of the pod; gone when spec, labels or owners change.
-    info: Any = None
+    # Whether the observer measures this attempt.
+    measured: bool = False
+    # What pods of its shape have in common; None before its first attempt and after it changes.
+    shape_key: bytes | None = None
 
-    # From here on, what the queue notes down for itself.
+    # The queue's own notes.
     place: Place = Place.ACTIVE
     sort_key: Any = None
-    # Number of the heap item that stands for this entry; items with another number are leftovers.
+    # Number of the heap item that stands for it; items with another number are leftovers.
     ticket: int = 0
-    # Shared with all pods that are set aside for the same reason; None if it is not set aside.
+    # Shared by all pods that wait for an event because of the same plugins; None if it does not wait for one.
     cause: "Cause | None" = None
-    # What it has in common with others that are set aside, and its number among all that ever were.
-    kin: Hashable = None
+    # Its group within the cause, and its number among all pods that ever waited for an event.
+    group: Hashable = None
     came: int = 0
-    # When it will have been set aside for too long; None if it may stay.
+    # When it will have waited for too long; None if there is no limit.
     overdue: float | None = None
-    # How many events had been noted when its flight began.
+    # How many events had been noted when its attempt began.
     noted: int = 0
-    # It stopped being ours to schedule during its flight.
+    # While it was in flight, it stopped being a pod for us to schedule.
     withdrawn: bool = False
 
     def renew(self, pod: Pod) -> None:
-        """There is a newer version, and it is ours to schedule."""
-        if self.info is not None and _made_of(self.pod) != _made_of(pod):
-            self.info = None
+        """Take in a newer version, which we have to schedule."""
+        if self.shape_key is not None and _shape_of(self.pod) != _shape_of(pod):
+            self.shape_key = None
         self.pod = pod
         self.withdrawn = False
 
 
-class Profiles(Protocol):
-    """The plugins of all profiles; which one counts is decided by the pod's scheduler name."""
+class QueuePlugins(Protocol):
+    """The plugins that the queue asks. The pod's scheduler name determines the profile."""
 
     def pre_enqueue(self, pod: Pod, first: str) -> Status | None:
-        """What the PreEnqueue plugins say, with the name of the one that refused.
+        """Ask the PreEnqueue plugins; return the first refusal, with the name of its plugin.
 
-        `first`, the one that gated the pod before, is asked first; empty if none did.
+        `first`, the plugin that gated the pod before, is asked before the others; empty if none did.
         """
         ...
 
     def sort_key(self, pod: Pod, since: float) -> Any:
-        """The pod with the lower key is tried first."""
+        """Return the key that orders active pods: the pod with the lowest key is tried first."""
         ...
 
     def wakes(self, pod: Pod, plugin: str) -> Sequence[WakeOn] | None:
-        """What the plugin wakes on; None, also for names that are no plugin's: any event.
+        """Return what the plugin wakes on; None means any event, also for a name that is no plugin's.
 
-        The answer is kept: it must be the same each time for the same profile.
+        The answer is kept, so it must be the same each time for the same profile.
         """
         ...
 
 
-def _made_of(pod: Pod) -> tuple[object, ...]:
+def _shape_of(pod: Pod) -> tuple[object, ...]:
     return pod.spec, pod.metadata.labels, pod.metadata.owner_references

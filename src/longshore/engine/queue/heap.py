@@ -1,20 +1,20 @@
-"""Pods in a line: a heap in which one that has left, or now stands elsewhere, leaves a leftover behind."""
+"""A heap of pods. A pod that has left, or has another key now, leaves an item behind, which is skipped."""
 
 import heapq
 from typing import Any
 
-from longshore.engine.queue.entry import Entry
+from longshore.engine.queue.entry import QueueEntry
 
 
-class Line:
+class EntryHeap:
     def __init__(self) -> None:
-        self._heap: list[tuple[Any, int, Entry]] = []
+        self._heap: list[tuple[Any, int, QueueEntry]] = []
 
-    def push(self, key: Any, entry: Entry) -> None:
-        """The entry's ticket has to be new: it tells its item from leftovers, and breaks ties."""
+    def push(self, key: Any, entry: QueueEntry) -> None:
+        """Add the pod. Its ticket must be new: it marks the item as the valid one, and breaks ties."""
         heapq.heappush(self._heap, (key, entry.ticket, entry))
 
-    def pop(self) -> Entry | None:
+    def pop(self) -> QueueEntry | None:
         heap = self._heap
         while heap:
             _, ticket, entry = heapq.heappop(heap)
@@ -22,8 +22,8 @@ class Line:
                 return entry
         return None
 
-    def first(self) -> tuple[Any, Entry] | None:
-        """The entry at the head, with its key."""
+    def first(self) -> tuple[Any, QueueEntry] | None:
+        """Return the pod that `pop` would return, with its key."""
         heap = self._heap
         while heap:
             key, ticket, entry = heap[0]

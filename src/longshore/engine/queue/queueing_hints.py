@@ -1,7 +1,7 @@
 """Whether an event may help a rejected pod: the hints of the plugins that rejected it decide.
 
-Which hints have a say depends on the rejecting plugins and on the kind of the event alone, so it is worked
-out once for each such pair; most events turn out to concern nobody before any pod is looked at.
+Which hints decide depends only on those plugins and on the kind of the event, so it is worked out once for
+each such pair. Most events turn out to help no pod before any pod is looked at.
 """
 
 import enum
@@ -14,61 +14,63 @@ from longshore.framework import Action, ClusterEvent, Resource, WakeOn
 from longshore.framework.cluster_events import Hint
 
 # Resource and action of an event, as plain values: these hash faster than enums.
-Kind = tuple[str, int]
+EventKind = tuple[str, int]
 
 
-class Verdict(enum.Enum):
+class QueueingStrategy(enum.Enum):
     """What an event means for a rejected pod."""
 
-    STAY = enum.auto()
-    # Worth another try, once its backoff is over.
+    SKIP = enum.auto()
+    # Worth another try once its backoff is over.
     AFTER_BACKOFF = enum.auto()
-    # A plugin that said Pending has got what it waited for.
-    AT_ONCE = enum.auto()
+    # A plugin that said Pending got what it waited for.
+    IMMEDIATELY = enum.auto()
 
 
-class Say(NamedTuple):
-    """The hints that decide about events of a kind: of the plugins that said Pending, and of the rest."""
+class DecidingHints(NamedTuple):
+    """The hints that decide about events of a kind: of the plugins that said Pending, and of the others."""
 
     pending: tuple[Hint, ...]
     others: tuple[Hint, ...]
-    # Whether all of them say the same about pods that are alike.
+    # Whether each of them gives the same answer for all pods of a shape.
     by_shape: bool = True
 
-    def verdict(self, pod: Pod, event: ClusterEvent) -> Verdict:
+    def strategy(self, pod: Pod, event: ClusterEvent) -> QueueingStrategy:
         for hint in self.pending:
             if _helps(hint, pod, event):
-                return Verdict.AT_ONCE
+                return QueueingStrategy.IMMEDIATELY
         for hint in self.others:
             if _helps(hint, pod, event):
-                return Verdict.AFTER_BACKOFF
-        return Verdict.STAY
+                return QueueingStrategy.AFTER_BACKOFF
+        return QueueingStrategy.SKIP
 
 
-def kind_of(event: ClusterEvent) -> Kind:
+def kind_of(event: ClusterEvent) -> EventKind:
     return event.resource.value, event.action.value
 
 
-def heard(wakes: Sequence[WakeOn] | None) -> tuple[WakeOn, ...]:
-    """What a plugin really hears of, given what it names."""
+def effective_wakes(wakes: Sequence[WakeOn] | None) -> tuple[WakeOn, ...]:
+    """Return what wakes the pods that a plugin rejected, given what it declares in `wakes_on`."""
     if wakes is None:
         return _ANYTHING
     if not wakes:
         return _OWN_CHANGES
-    named = Action(0)
+    node_actions = Action(0)
     for wake in wakes:
         if wake.resource is Resource.NODE:
-            named |= wake.actions
-    # kube-scheduler tells plugins that wait for new nodes of changed taints too, whatever their hints say.
-    return (*wakes, _TAINTS) if Action.ADD in named and Action.UPDATE_NODE_TAINT not in named else (*wakes,)
+            node_actions |= wake.actions
+    # kube-scheduler also wakes on changed taints if a plugin waits for new nodes, whatever its hints say.
+    if Action.ADD in node_actions and Action.UPDATE_NODE_TAINT not in node_actions:
+        return (*wakes, _TAINTS)
+    return (*wakes,)
 
 
 def hints(wakes: Iterable[WakeOn], event: ClusterEvent) -> tuple[Hint, ...]:
-    """The hints to ask about such an event; none if the plugin does not wake on it."""
+    """Return the hints to call for such an event; none if the plugin does not wake on it."""
     return tuple(wake.hint or _always for wake in wakes if wake.matches(event))
 
 
-def say_by_shape(wakes: Iterable[WakeOn], event: ClusterEvent) -> bool:
+def hints_by_shape(wakes: Iterable[WakeOn], event: ClusterEvent) -> bool:
     return all(wake.hint is None or wake.by_shape for wake in wakes if wake.matches(event))
 
 
@@ -93,7 +95,7 @@ def _own_change(pod: Pod, old: Any, new: Any) -> bool:
         isinstance(new, Pod)
         and isinstance(old, Pod)
         and new.metadata.uid == pod.metadata.uid
-        # A new status does not count, lest our own words about the pod have it tried again.
+        # The status does not count: we write it ourselves, and the pod would be tried over and over.
         and (
             new.spec != old.spec
             or new.metadata.labels != old.metadata.labels
@@ -102,8 +104,8 @@ def _own_change(pod: Pod, old: Any, new: Any) -> bool:
     )
 
 
-WILDCARD_SAY = Say((), (_meant,), by_shape=False)
-NOTHING_TO_SAY = Say((), ())
+WILDCARD_HINTS = DecidingHints((), (_meant,), by_shape=False)
+NO_HINTS = DecidingHints((), ())
 
 _ANYTHING = (WakeOn(Resource.WILDCARD, Action.ALL),)
 _OWN_CHANGES = (WakeOn(Resource.UNSCHEDULED_POD, Action.UPDATE, _own_change),)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from longshore.engine import Engine
 from longshore.engine.answers.observer import Result
 from longshore.engine.decision.chooser import Placement, Unplaced
-from longshore.engine.queue.entry import Entry
+from longshore.engine.queue.entry import QueueEntry
 from longshore.framework import Code, Status
 from longshore.serve.metrics.histogram import Histogram, exponential
 from longshore.serve.metrics.plugin_timing import ERROR, SUCCESS, Sampler
@@ -56,20 +56,20 @@ class Metrics:
         self.planning: dict[str, Histogram] = {}
         # By place in the queue and by what brought the pod there.
         self.incoming: dict[tuple[str, str], int] = {}
-        self._measured: Entry | None = None
+        self._measured: QueueEntry | None = None
         # Attempts since the last one that was measured, and when to measure again.
         self._begun = 0
         self._next_after = 0
         self._next_time = 0.0
 
-    def attempt_begins(self, entry: Entry) -> Callable[[], None] | None:
+    def attempt_begins(self, entry: QueueEntry) -> Callable[[], None] | None:
         now = entry.began = self._clock()
         self._begun += 1
         if self._begun < self._next_after or now < self._next_time:
             return None
         return self._measure(entry)
 
-    def _measure(self, entry: Entry) -> Callable[[], None]:
+    def _measure(self, entry: QueueEntry) -> Callable[[], None]:
         begun, self._begun = self._begun, 0
         # Not every tenth: pods come in patterns.
         self._next_after = random.randint(1, 2 * _ONE_IN - 1)
@@ -80,13 +80,13 @@ class Metrics:
             histogram.tidy()
         return self.samplers[entry.pod.spec.scheduler_name].begin(begun)
 
-    def decided(self, entry: Entry, decision: Placement | Unplaced | Status) -> None:
+    def decided(self, entry: QueueEntry, decision: Placement | Unplaced | Status) -> None:
         self.algorithm.observe(self._clock() - entry.began)
         if entry is self._measured:
             self._measured = None
             self.samplers[entry.pod.spec.scheduler_name].decided(decision)
 
-    def attempt_ended(self, entry: Entry, result: Result, *, now: float) -> None:
+    def attempt_ended(self, entry: QueueEntry, result: Result, *, now: float) -> None:
         self.attempts[result][entry.pod.spec.scheduler_name].observe(self._clock() - entry.began)
         if result == "scheduled":
             attempts = entry.attempts
