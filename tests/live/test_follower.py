@@ -89,7 +89,7 @@ async def test_watches_are_drained_while_no_write_is_answered(
         first = [manifest(f"first-{n}", scheduler=namespace) for n in range(20)]
         await asyncio.to_thread(create, control_plane, namespace, *first)
         await eventually_async(lambda: proxy.faults, what="delayed by the proxy")
-        more = [manifest(f"more-{n}", scheduler="nobody") for n in range(20)]
+        more = [manifest(f"more-{n}", scheduler="none") for n in range(20)]
         await asyncio.to_thread(create, control_plane, namespace, *more)
         await seen.wait_for(*(f"more-{n}" for n in range(20)), within=3.0)
 

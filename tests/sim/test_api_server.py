@@ -18,7 +18,7 @@ def cluster_with(*pods: Pod) -> SimulatedApiServer:
     return cluster
 
 
-def test_a_bind_lands_and_is_told() -> None:
+def test_a_bind_lands_and_is_reported() -> None:
     cluster = cluster_with(WEB)
     outcome, (change,) = cluster.perform(BIND)
     assert outcome == Succeeded()
@@ -41,7 +41,7 @@ def test_a_bind_that_the_api_server_refuses_changes_nothing(existing: Pod) -> No
     assert cluster.pods == before
 
 
-def test_a_bind_of_a_pod_that_is_no_more() -> None:
+def test_a_bind_of_a_pod_that_is_gone() -> None:
     outcome, changes = cluster_with().perform(BIND)
     assert (type(outcome), changes) == (Gone, [])
 
@@ -75,7 +75,7 @@ def test_versions_grow_and_missing_uids_are_given() -> None:
     assert int(first.resource_version) < int(second.resource_version) < int(other.resource_version)
 
 
-def test_deleting_what_is_not_there_tells_nothing() -> None:
+def test_deleting_an_absent_object_changes_nothing() -> None:
     cluster = SimulatedApiServer()
     assert cluster.delete_pod("default/web") is None
     assert cluster.delete_node("n1") is None
