@@ -29,6 +29,7 @@ MOST_REQUESTS = 256
 MOST_EVENT_DELAY = 5.0
 # And while this much work of plugins and planners is under way.
 MOST_RUNS = 4096
+_RUNS = (Run, CallPlanner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ class KubeCluster:
     def _begin(self, effect: Effect, on_outcome: Callable[[Outcome], None] | None) -> Cancel:
         if self._closed or self._operations is None:
             return ignore
-        tasks = self._runs if isinstance(effect, Run | CallPlanner) else self._requests
+        tasks = self._runs if isinstance(effect, _RUNS) else self._requests
         task = asyncio.create_task(self._answer(self._operations, effect, on_outcome))
         tasks.add(task)
         task.add_done_callback(partial(self._ended, tasks))

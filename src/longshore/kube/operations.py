@@ -7,7 +7,7 @@ A new effect that a real cluster can perform needs its struct in `framework/effe
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import structlog
@@ -46,6 +46,8 @@ from longshore.kube.writer import Patch, Writer
 log = structlog.get_logger()
 
 Write = Bind | SetCondition | Nominate | Evict | PatchObject | CreateObject | DeleteObject
+
+_WRITES: tuple[type[Write], ...] = get_args(Write)
 
 # How long an `async def` plugin may take: as long as kube-scheduler waits for volumes by default.
 _RUN_SECONDS = 600.0
@@ -94,7 +96,7 @@ class Operations:
 
     async def perform(self, effect: Effect) -> Outcome:
         """The outcome, whatever happens: one pod must not stop the others."""
-        if not isinstance(effect, _WITHOUT_LEASE) and not self.may_write():
+        if not self.may_write() and not isinstance(effect, _WITHOUT_LEASE):
             return _NOT_LEADING
         try:
             outcome = await self._performers[type(effect)](effect)
@@ -105,7 +107,7 @@ class Operations:
         except Exception as error:
             log.exception("an effect broke", effect=type(effect).__name__)
             return Failed(f"internal error: {error!r}")
-        if isinstance(effect, Write):
+        if isinstance(effect, _WRITES):
             self._on_write(effect, outcome)
         return outcome
 

@@ -70,7 +70,7 @@ class PlannerFailed(Exception):
 
 
 class ClientTLS(msgspec.Struct, frozen=True):
-    """Files in PEM format, read for every call: the authority, and a client certificate if planners ask for it.
+    """Files in PEM format, read for every call: the authority, and a client certificate if planners want one.
 
     `server_name` is the name in the certificates of planners, if it is not their address.
     """
