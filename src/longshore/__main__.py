@@ -1,4 +1,4 @@
-"""`python -m longshore` is the command line."""
+"""`python -m longshore` runs the command line."""
 
 from longshore.cli import main
 

@@ -1,5 +1,8 @@
-"""The one exception that is meant for people: its text is a single line that says what to do."""
+"""The exception for errors that the user can correct."""
 
 
 class UserError(Exception):
-    """Something the user can put right. The command line prints it without a traceback and exits with 1."""
+    """An error that the user can correct. Its text is one line: what is wrong, where, and what to do.
+
+    The command line prints it without a traceback and exits with 1.
+    """

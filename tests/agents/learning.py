@@ -1,4 +1,4 @@
-"""An engine with Reward, and what it says of pods of a type."""
+"""An engine with Reward, and its scores for pods of a type."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ EPOCH = 1_785_578_400.0
 
 
 def learning(*profiles: str, **args: object) -> Engine:
-    """Its profiles are those of the names, or one under the usual name."""
+    """Return an engine with profiles of these names, or a single one with the usual name."""
     return Engine(configuration(*profiles, **args), plugins={"Reward": register(Reward)}, epoch=EPOCH)
 
 

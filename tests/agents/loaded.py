@@ -1,4 +1,4 @@
-"""Agents asked about nodes with a known load, all at once and one by one: the answers have to be the same."""
+"""Calls agents for nodes with a known load, all at once and one by one; the results must be the same."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Load = Mapping[str, Mapping[str, float]]
 
 
 class Loaded:
-    """An engine that is told of nodes, of the pods on them, and of what was measured there at time 0."""
+    """An engine with nodes, the pods on them, and the measurements of time 0."""
 
     def __init__(self, *objects: Node | Pod, load: Load | None = None) -> None:
         self.engine = Engine(epoch=1000.0)

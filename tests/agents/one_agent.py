@@ -1,4 +1,4 @@
-"""Asks one agent about a small cluster whose nodes carry annotations."""
+"""Calls one agent for a small cluster whose nodes have annotations."""
 
 import json
 from functools import cache
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from tests.plugins.single_plugin import cluster_of
+from tests.plugins.one_plugin import cluster_of
 
 from longshore.agents.annotations import read_load
 from longshore.api import Pod
@@ -20,12 +20,12 @@ GOLDEN = Path(__file__).parent.parent / "data" / "extender-agents-golden.json"
 
 @cache
 def golden() -> Any:
-    """What the agents have always answered; worked out with forty digits, by another program."""
+    """The expected results of the agents, computed with 40 digits by another program."""
     return json.loads(GOLDEN.read_text())
 
 
 def loaded(*objects: ApiObject) -> ClusterState:
-    """A cluster whose load is in the annotations."""
+    """A cluster whose load is read from the annotations."""
     cluster = cluster_of(*objects)
     read_load(cluster)
     return cluster
@@ -42,7 +42,7 @@ def scores(agent: Any, pod: Pod, cluster: ClusterState) -> dict[str, int]:
 
 
 def refused(agent: Any, pod: Pod, cluster: ClusterState) -> dict[str, list[str]]:
-    """The reasons by node; nodes that will do are absent."""
+    """The reasons by node; feasible nodes are absent."""
     nodes = cluster.all_nodes()
     found: dict[str, list[str]] = {}
     for rejection in agent.filter(CycleState(), PodInfo.of(pod), nodes):

@@ -1,4 +1,4 @@
-"""Whatever numbers the nodes carry: scores are in range, and one node is judged as it is among many."""
+"""For any numbers: scores are in range, and a single node gets the same result as among many."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def check(agent: Any, info: PodInfo, cluster: ClusterState) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), pods(), _PERCENT, _PERCENT, _PERCENT, _MISSING)
-def test_safe_overload_answers_within_its_bounds_for_any_cluster(
+def test_safe_overload_is_in_range_and_consistent_for_any_numbers(
     cluster: ClusterState, web: Any, utilization: int, percentile: int, weight: int, missing: str
 ) -> None:
     agent = made(
@@ -87,7 +87,7 @@ def test_safe_overload_answers_within_its_bounds_for_any_cluster(
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), pods(), _PERCENT, _MISSING)
-def test_safe_balance_answers_within_its_bounds_for_any_cluster(
+def test_safe_balance_is_in_range_and_consistent_for_any_numbers(
     cluster: ClusterState, web: Any, weight: int, missing: str
 ) -> None:
     check(made(SafeBalance, cluster, forecastWeight=weight, missing=missing), PodInfo.of(web), cluster)
@@ -95,7 +95,7 @@ def test_safe_balance_answers_within_its_bounds_for_any_cluster(
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), st.integers(1, 2**53), st.sampled_from(["Neutral", "FailOpen", "FailClosed"]))
-def test_congestion_answers_within_its_bounds_for_any_cluster(
+def test_congestion_is_in_range_and_consistent_for_any_numbers(
     cluster: ClusterState, most: int, missing: str
 ) -> None:
     check(made(Congestion, cluster, factorMax=most, missing=missing), PodInfo.of(pod("web")), cluster)
@@ -109,7 +109,7 @@ def test_congestion_answers_within_its_bounds_for_any_cluster(
     st.sampled_from(["A_BINPACK", "LOAD_BALANCE", "CONSOLIDATE"]),
     st.data(),
 )
-def test_pigeon_holing_answers_within_its_bounds_for_any_cluster(
+def test_pigeon_holing_is_in_range_for_any_numbers(
     cluster: ClusterState, webs: list[Any], resources: int, policy: str, data: st.DataObject
 ) -> None:
     index = data.draw(st.integers(0, resources - 1))

@@ -1,10 +1,10 @@
-"""What is read from the annotations of nodes, and what is not taken for a number."""
+"""Reading the annotations of nodes, including texts that are not numbers."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.plugins.single_plugin import cluster_of
+from tests.plugins.one_plugin import cluster_of
 
 from longshore.agents.annotations import (
     MEASURED_AT,
@@ -39,12 +39,12 @@ def read(built: NodeBuilder) -> ClusterState:
 
 
 @pytest.mark.parametrize("text", ["0", "-1.5", "+2", "1e3", "1.", ".5", "2E-3"])
-def test_numbers_are_read(text: str) -> None:
+def test_valid_numbers_are_read(text: str) -> None:
     assert number(text) == float(text)
 
 
 @pytest.mark.parametrize("text", ["NaN", "Inf", "-infinity"])
-def test_what_is_not_finite_is_read_as_such(text: str) -> None:
+def test_infinite_and_nan_are_read_as_such(text: str) -> None:
     found = number(text)
     assert found is not None
     assert not np.isfinite(found)
@@ -53,11 +53,11 @@ def test_what_is_not_finite_is_read_as_such(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", " 1", "1 ", "1\n", "1_000", "\u0663", "500m", "2Gi", "N/A", "None", "e5", ".", "0x1"]
 )
-def test_what_is_no_number_is_none(text: str) -> None:
+def test_a_text_that_is_not_a_number_is_none(text: str) -> None:
     assert number(text) is None
 
 
-def test_what_is_used_is_what_is_not_free() -> None:
+def test_usage_is_what_is_not_free() -> None:
     cluster = read(annotated(mean_free_cpu="1500", std_free_cpu="200", forcasted_free_cpu="1000"))
     assert measured(cluster, "cpu/mean") == 2500
     assert measured(cluster, "cpu/std") == 200
@@ -65,7 +65,7 @@ def test_what_is_used_is_what_is_not_free() -> None:
     assert np.isnan(measured(cluster, "memory/mean"))
 
 
-def test_a_deviation_that_nobody_wrote_is_not_known_though_the_mean_is() -> None:
+def test_a_missing_deviation_is_unknown_although_the_mean_is_known() -> None:
     cluster = read(annotated(mean_free_cpu="1500"))
     assert measured(cluster, "cpu/mean") == 2500
     assert np.isnan(measured(cluster, "cpu/std"))
@@ -75,7 +75,7 @@ def test_more_may_be_free_than_the_node_offers() -> None:
     assert measured(read(annotated(mean_free_memory=str(9 * 2**30))), "memory/mean") == -(2**30)
 
 
-def test_the_forecast_is_read_in_either_spelling_and_the_old_one_first() -> None:
+def test_the_forecast_is_read_in_either_spelling_with_the_old_one_first() -> None:
     assert measured(read(annotated(forecasted_free_cpu="1000")), "cpu/forecast") == 3000
     both = annotated(forecasted_free_cpu="1000", forcasted_free_cpu="2000")
     assert measured(read(both), "cpu/forecast") == 2000
@@ -93,13 +93,13 @@ def test_the_time_of_the_values_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-03-01T12:00:00"])
-def test_values_with_a_time_that_cannot_be_read_never_grow_old(text: str) -> None:
+def test_values_with_an_invalid_time_never_expire(text: str) -> None:
     cluster = read(annotated(mean_free_cpu="1500").annotations(**{MEASURED_AT: text}))
     cluster.measures.put({}, now=1e12)
     assert measured(cluster, "cpu/mean") == 2500
 
 
-def test_a_node_that_changes_does_not_bring_old_values_back() -> None:
+def test_a_changed_node_does_not_restore_expired_values() -> None:
     old = annotated(mean_free_cpu="1500").annotations(**{MEASURED_AT: AT})
     cluster = read(old)
     cluster.measures.put({}, now=AT_SECONDS + 301)
@@ -116,7 +116,7 @@ def test_pods_that_came_after_the_time_of_the_annotations_are_unseen() -> None:
 
 
 @pytest.mark.parametrize("read_them", [read_load, read_congestion, read_requested])
-def test_a_cluster_is_read_once_however_often_it_is_asked_for(
+def test_a_cluster_is_read_once_however_often_it_is_requested(
     read_them: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = cluster_of(annotated(mean_free_cpu="1500", congestion_factor="5", requested_cpu="100"))
@@ -130,7 +130,7 @@ def test_a_cluster_is_read_once_however_often_it_is_asked_for(
     assert len(put) == 1
 
 
-def test_each_reader_reads_its_own_annotations_alone() -> None:
+def test_each_reader_reads_only_its_own_annotations() -> None:
     cluster = cluster_of(annotated(mean_free_cpu="1500", congestion_factor="5", requested_cpu="100"))
     read_congestion(cluster)
     assert cluster.measures.names == ["congestion/annotated"]
@@ -139,13 +139,13 @@ def test_each_reader_reads_its_own_annotations_alone() -> None:
     assert measured(cluster, requested_measure("cpu")) == 100
 
 
-def test_an_annotation_that_goes_takes_its_value_with_it() -> None:
+def test_a_removed_annotation_removes_its_value() -> None:
     cluster = read(annotated(mean_free_cpu="1500"))
     cluster.add_node(annotated())
     assert np.isnan(measured(cluster, "cpu/mean"))
 
 
-def test_a_change_of_what_the_node_offers_moves_what_is_used() -> None:
+def test_a_change_of_allocatable_changes_the_usage() -> None:
     cluster = read(annotated(mean_free_cpu="1500"))
     grown: Node = annotated(mean_free_cpu="1500").allocatable(cpu="6")
     cluster.add_node(grown)

@@ -1,4 +1,4 @@
-"""The Beta distribution against numbers that were worked out with forty digits."""
+"""The Beta distribution, compared with numbers that were computed with 40 digits."""
 
 import math
 from statistics import NormalDist
@@ -17,12 +17,12 @@ NAMES = [vector["name"] for vector in VECTORS]
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=NAMES)
-def test_risk_is_that_of_the_golden_file(vector: dict[str, Any]) -> None:
+def test_the_risk_equals_that_of_the_golden_file(vector: dict[str, Any]) -> None:
     found = beta.risk(vector["mu"], vector["sigma"], vector["SAFEUTILIZATION"] / 100)
     assert found == pytest.approx(vector["risk"], abs=1e-9)
 
 
-def test_parameters_are_those_of_the_golden_file() -> None:
+def test_the_parameters_equal_those_of_the_golden_file() -> None:
     fitted = [vector for vector in VECTORS if vector["alpha"] is not None]
     assert len(fitted) > 10
     for vector in fitted:
@@ -30,7 +30,7 @@ def test_parameters_are_those_of_the_golden_file() -> None:
         assert beta.fit(vector["mu"], vector["sigma"]) == pytest.approx(expected, rel=1e-8)
 
 
-def test_many_at_once_are_as_one_by_one() -> None:
+def test_many_at_once_equal_one_by_one() -> None:
     means = np.array([vector["mu"] for vector in VECTORS])
     deviations = np.array([vector["sigma"] for vector in VECTORS])
     alone = [beta.risk(mean, deviation, 0.9) for mean, deviation in zip(means, deviations, strict=True)]
@@ -42,7 +42,7 @@ SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1e-12, 0.3, 0.9, 1.0])
 
 @given(means=st.lists(SHARES, min_size=1), deviation=SHARES, threshold=SHARES)
 @example(means=[1e-12], deviation=2e-6, threshold=0.9)
-def test_a_risk_that_is_not_worked_out_would_not_be_noticed(
+def test_a_risk_that_is_not_computed_would_round_to_0(
     means: list[float], deviation: float, threshold: float
 ) -> None:
     many, deviations = np.array(means), np.full(len(means), deviation)
@@ -52,7 +52,7 @@ def test_a_risk_that_is_not_worked_out_would_not_be_noticed(
     assert alone == expected.tolist()
 
 
-def test_far_from_the_threshold_nothing_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_far_from_the_threshold_no_risk_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     worked_out = beta.risk
 
@@ -68,7 +68,7 @@ def test_far_from_the_threshold_nothing_is_worked_out(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("mean", "deviation", "expected"),
     [
-        # By numerical integration; where powers are not taken in logarithms it is 0, or 1.
+        # By numerical integration. If powers are not computed with logarithms, the result is 0 or 1.
         (0.899, 0.001, 0.158653455),
         (0.8995, 0.001, 0.309316965),
         (0.9, 0.01, 0.511829536),
@@ -79,7 +79,7 @@ def test_narrow_distributions_have_no_steps(mean: float, deviation: float, expec
     assert beta.risk(mean, deviation, 0.9) == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_tiny_risk_keeps_its_digits() -> None:
+def test_a_very_small_risk_keeps_its_digits() -> None:
     # The density is 200 (1 - x) ** 199.
     tail = beta.risk(1 / 201, math.sqrt(200 / 201**2 / 202), 0.5)
     assert tail == pytest.approx(0.5**200, rel=1e-6)
@@ -87,8 +87,8 @@ def test_a_tiny_risk_keeps_its_digits() -> None:
 
 @pytest.mark.parametrize("threshold", [0.05, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("apart", [-6.0, -1.0, -0.01, 0.0, 0.5, 3.0])
-def test_tiny_deviations_are_none_or_have_an_exact_risk(threshold: float, apart: float) -> None:
-    """So narrow a distribution is a normal one, but for its skewness: after Edgeworth."""
+def test_very_small_deviations_count_as_0_or_have_an_exact_risk(threshold: float, apart: float) -> None:
+    """Such a narrow distribution is a normal one except for its skewness (Edgeworth expansion)."""
     deviations = 10.0 ** np.arange(-14, -4.5, 0.125)
     means = threshold + apart * deviations
     found = beta.risk(means, deviations, threshold)
@@ -104,20 +104,20 @@ def test_tiny_deviations_are_none_or_have_an_exact_risk(threshold: float, apart:
 @pytest.mark.parametrize(
     ("mean", "expected"), [(0.5, 0.0), (0.9, 0.0), (np.nextafter(0.9, 1), 1.0), (0.0, 0.0)]
 )
-def test_without_deviation_it_is_certain(mean: float, expected: float) -> None:
+def test_without_deviation_the_risk_is_0_or_1(mean: float, expected: float) -> None:
     assert beta.risk(mean, 0.0, 0.9) == expected
 
 
-def test_a_deviation_that_cannot_be_is_a_risk_of_1() -> None:
+def test_an_impossible_deviation_is_a_risk_of_1() -> None:
     assert beta.risk(0.5, 0.5, 0.9) == 1.0
     assert beta.risk(1.0, 0.01, 0.9) == 1.0
 
 
-def test_nothing_used_is_no_risk_even_of_a_threshold_of_nothing() -> None:
+def test_no_usage_is_no_risk_even_with_a_threshold_of_0() -> None:
     assert beta.risk(0.0, 0.1, 0.0) == 0.0
 
 
-def test_the_summary_of_a_uniform_distribution() -> None:
+def test_a_uniform_distribution_is_summarized() -> None:
     found = beta.summary(0.5, math.sqrt(1 / 12))
     assert found is not None
     assert (found.alpha, found.beta) == pytest.approx((1, 1))
@@ -125,12 +125,12 @@ def test_the_summary_of_a_uniform_distribution() -> None:
     assert [row.at for row in found.rows] == pytest.approx([place / 20 for place in range(21)])
     for row in found.rows[:-1]:
         assert (row.density, row.cumulative) == pytest.approx((1, row.at))
-        # What is above x lies between x and 1: in the mean it is halfway.
+        # Values above x lie between x and 1; their mean is halfway.
         assert row.residual == pytest.approx((1 - row.at) / 2)
     assert found.rows[-1].residual == 0
 
 
-def test_the_summary_of_a_distribution_that_is_infinite_at_its_ends() -> None:
+def test_a_distribution_that_is_infinite_at_its_ends_is_summarized() -> None:
     found = beta.summary(0.5, 0.4)
     assert found is not None
     assert found.rows[0].density == math.inf
@@ -138,6 +138,6 @@ def test_the_summary_of_a_distribution_that_is_infinite_at_its_ends() -> None:
     assert found.rows[-1].residual == 0
 
 
-def test_no_summary_without_a_distribution() -> None:
+def test_without_a_distribution_there_is_no_summary() -> None:
     assert beta.summary(0.5, 0.0) is None
     assert beta.summary(0.5, 0.5) is None

@@ -1,11 +1,11 @@
-"""Congestion against the golden file; Foo, which has no opinion."""
+"""Congestion compared with the golden file; and Foo, which changes nothing."""
 
 from typing import Any
 
 import pytest
 import structlog
 from tests.agents.one_agent import golden, made, scores
-from tests.plugins.single_plugin import cluster_of
+from tests.plugins.one_plugin import cluster_of
 
 from longshore.agents.congestion import Congestion
 from longshore.agents.foo import Foo
@@ -31,13 +31,13 @@ def test_a_factor_is_scored_as_in_the_golden_file(vector: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("factor", ["7_0", " 70", "70 ", "\u0667\u0660", "7e1", "0x46", "NaN", "inf"])
-def test_what_is_no_whole_number_is_no_congestion(factor: str) -> None:
+def test_a_factor_that_is_not_an_integer_is_no_congestion(factor: str) -> None:
     cluster = cluster_of(congested("n1", factor))
     assert scores(made(Congestion, cluster), WEB, cluster) == {"n1": 100}
 
 
 @pytest.mark.parametrize("digits", [300, 5000])
-def test_a_number_beyond_all_measure_is_full_congestion(digits: int) -> None:
+def test_an_enormous_factor_is_full_congestion(digits: int) -> None:
     cluster = cluster_of(congested("n1", "9" * digits))
     assert scores(made(Congestion, cluster), WEB, cluster) == {"n1": 0}
 
@@ -48,7 +48,7 @@ def test_a_node_without_a_factor_follows_the_policy(missing: str, score: int) ->
     assert scores(made(Congestion, cluster, missing=missing), WEB, cluster) == {"bare": score, "free": 100}
 
 
-def test_what_a_provider_measures_counts_before_the_annotation_and_is_not_undone_by_its_absence() -> None:
+def test_a_measured_factor_takes_precedence_over_the_annotation_even_if_that_is_missing() -> None:
     cluster = cluster_of(congested("n1", "50"), congested("n2", None))
     agent = made(Congestion, cluster)
     cluster.measures.put({"congestion": {"n1": (20.0, 0.0), "n2": (70.0, 0.0)}}, now=1.0)
@@ -57,7 +57,7 @@ def test_what_a_provider_measures_counts_before_the_annotation_and_is_not_undone
     assert scores(agent, WEB, cluster) == {"n1": 80, "n2": 30}
 
 
-def test_a_change_of_the_annotation_counts_at_once() -> None:
+def test_a_change_of_the_annotation_counts_immediately() -> None:
     cluster = cluster_of(congested("n1", "50"))
     agent = made(Congestion, cluster)
     assert scores(agent, WEB, cluster) == {"n1": 50}
@@ -73,13 +73,13 @@ def test_nodes_of_another_cluster_are_read_too() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "ten", "1.5"])
-def test_a_wrong_maximum_in_the_environment_is_the_default_with_a_warning(text: str) -> None:
+def test_an_invalid_maximum_in_the_environment_is_ignored_with_a_warning(text: str) -> None:
     with structlog.testing.capture_logs() as logged:
         assert Congestion.environment({"CONGESTION_FACTOR_MAX": text}) == {}
     assert [line["value"] for line in logged] == [text]
 
 
-def test_a_wrong_maximum_in_a_configuration_is_an_error() -> None:
+def test_an_invalid_maximum_in_a_configuration_is_an_error() -> None:
     with pytest.raises(UserError, match=r"arguments of Congestion: .*factorMax"):
         made(Congestion, cluster_of(), factorMax=0)
 
@@ -91,6 +91,6 @@ def test_foo_accepts_everything_and_gives_the_same_score_to_all() -> None:
     assert scores(agent, WEB, cluster) == {"n1": 10, "n2": 10}
 
 
-def test_foo_takes_no_arguments() -> None:
+def test_foo_accepts_no_arguments() -> None:
     with pytest.raises(UserError, match=r"arguments of Foo: .*speed"):
         made(Foo, cluster_of(), speed=1)

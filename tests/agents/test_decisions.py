@@ -1,4 +1,4 @@
-"""Agents in a profile: where pods go in virtual time, what they are told, and what wakes them."""
+"""Agents in a profile, in virtual time: where pods go, their messages, and what wakes them."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ CPU_REASON = REASON_RISK.format(utilization=90, resource="cpu", percentile=30)
 
 
 class Agents(Stage):
-    """These agents alone, with their arguments by name, and a cluster whose load is in annotations."""
+    """Only these agents, with their arguments by name, and a cluster whose load is in annotations."""
 
     def __init__(self, *kinds: Any, args: dict[str, dict[str, object]] | None = None, seed: int = 0) -> None:
         chosen = msgspec.structs.replace(profile(*kinds), args=args or {})
@@ -69,11 +69,11 @@ def web(name: str = "web") -> PodBuilder:
         ([BARE, FULL], "bare"),
     ],
 )
-def test_safe_overload_takes_the_node_of_the_lowest_risk(nodes: list[NodeBuilder], expected: str) -> None:
+def test_safe_overload_chooses_the_node_with_the_lowest_risk(nodes: list[NodeBuilder], expected: str) -> None:
     assert Agents(SafeOverload).settled(*nodes, web()).node_of("web") == expected
 
 
-def test_a_pod_that_every_node_is_too_risky_for_waits_and_is_told_why() -> None:
+def test_a_pod_for_which_every_node_is_too_risky_waits_with_that_reason() -> None:
     agents = Agents(SafeOverload).settled(FULL, web())
     assert agents.message("web").startswith(f"0/1 nodes are available: 1 {CPU_REASON}")
     assert [reason for reason, _ in agents.told("web")] == ["FailedScheduling"]
@@ -86,7 +86,7 @@ def test_a_pod_is_tried_again_when_the_annotations_of_a_node_change() -> None:
     assert agents.node_of("web") == "full"
 
 
-def test_a_pod_is_tried_again_when_measurements_come() -> None:
+def test_a_pod_is_tried_again_after_new_measurements() -> None:
     agents = Agents(SafeOverload, args={"SafeOverload": {"missing": "FailClosed"}}).settled(BARE, web())
     assert REASON_NO_MEASUREMENTS in agents.message("web")
     agents.measure({"cpu/mean": {"bare": 1000.0}, "memory/mean": {"bare": 1.0 * GIB}}, at=30.0)
@@ -94,17 +94,17 @@ def test_a_pod_is_tried_again_when_measurements_come() -> None:
     assert agents.node_of("web") == "bare"
 
 
-def test_measurements_that_nobody_renews_count_no_longer() -> None:
+def test_measurements_that_are_not_renewed_expire() -> None:
     agents = Agents(SafeOverload, args={"SafeOverload": {"missing": "FailClosed"}}).settled(BARE)
     agents.measure({"cpu/mean": {"bare": 1000.0}, "memory/mean": {"bare": 1.0 * GIB}})
-    # A provider that has nothing to tell still tells the time.
+    # A provider without measurements still sets the time.
     agents.measure({}, at=400.0)
     agents.create(web(), at=401.0)
     agents.run(until=402.0)
     assert REASON_NO_MEASUREMENTS in agents.message("web")
 
 
-def test_a_burst_of_pods_is_spread_though_nothing_is_measured_meanwhile() -> None:
+def test_a_burst_of_pods_is_spread_without_new_measurements() -> None:
     agents = Agents(SafeOverload).settled(
         *(node(f"n{i}").allocatable(cpu="8", memory="64Gi") for i in range(5))
     )
@@ -116,13 +116,13 @@ def test_a_burst_of_pods_is_spread_though_nothing_is_measured_meanwhile() -> Non
     assert sorted(placed) == sorted(2 * [f"n{i}" for i in range(5)])
 
 
-def test_in_a_burst_pods_follow_annotations_that_tell_no_time() -> None:
+def test_in_a_burst_pods_follow_annotations_without_a_time() -> None:
     agents = Agents(SafeOverload).settled(IDLE, WARM)
     agents.settled(*(web(f"web-{number}") for number in range(10)))
     assert {agents.node_of(f"web-{number}") for number in range(10)} == {"idle"}
 
 
-def test_annotations_that_tell_their_time_have_a_burst_spread() -> None:
+def test_a_burst_is_spread_if_annotations_have_a_time() -> None:
     at = {MEASURED_AT: "1970-01-01T00:00:00Z"}
     agents = Agents(SafeOverload).settled(IDLE.annotations(**at), WARM.annotations(**at))
     agents.settled(*(pod(f"web-{number}").requests(cpu="3") for number in range(2)))
@@ -130,7 +130,7 @@ def test_annotations_that_tell_their_time_have_a_burst_spread() -> None:
     assert agents.place("web-1") != "nowhere"
 
 
-def test_safe_balance_prefers_little_variation_where_overload_sees_none() -> None:
+def test_safe_balance_prefers_little_variation_where_overload_sees_no_risk() -> None:
     steady = node("x").allocatable(cpu="4").annotations(**{"mean-free-cpu": "2000", "std-free-cpu": "0"})
     lower = node("y").allocatable(cpu="4").annotations(**{"mean-free-cpu": "2600", "std-free-cpu": "1200"})
     assert Agents(SafeBalance).settled(lower, steady, pod("web")).node_of("web") == "x"
@@ -143,7 +143,7 @@ def test_congestion_avoids_congested_nodes() -> None:
     assert Agents(Congestion).settled(*nodes, pod("web")).node_of("web") == "n10"
 
 
-def test_agents_are_weighed_against_each_other() -> None:
+def test_the_scores_of_agents_are_weighted() -> None:
     congested = {"congestion-factor": "100"}
     agents = Agents(SafeOverload, Congestion).settled(IDLE.annotations(**congested), WARM, web())
     assert agents.node_of("web") == "warm"
@@ -175,7 +175,7 @@ def test_pigeon_holing_counts_the_pods_that_it_placed_itself() -> None:
     assert {agents.node_of(f"web-{number}") for number in range(3)} == {"n1", "n2", "n3"}
 
 
-def test_foo_changes_nothing() -> None:
+def test_foo_changes_no_decision() -> None:
     nodes = [node(f"n{number}").allocatable(cpu="4") for number in range(4)]
     pods = [pod(f"web-{number}") for number in range(8)]
     placed = []

@@ -1,4 +1,4 @@
-"""Agents are chosen one by one: what one of them needs, or breaks, is not the others' business."""
+"""Agents are chosen one by one: what one of them needs or breaks does not affect the others."""
 
 import subprocess
 import sys

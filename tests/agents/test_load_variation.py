@@ -1,4 +1,4 @@
-"""Load variation risk balancing: the published numbers, and what is not known."""
+"""Load variation risk balancing: the published numbers, and missing measurements."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def test_the_risk_is_halfway_between_mean_and_weighed_deviation(
     assert score(mean, 400, **args) == expected
 
 
-def test_with_no_sensitivity_at_all_only_the_largest_deviation_counts() -> None:
+def test_with_a_sensitivity_of_0_only_the_largest_deviation_counts() -> None:
     assert score(1500, 3999, safeVarianceSensitivity=0) == 75
     assert score(1500, 4000, safeVarianceSensitivity=0) == 25
 
@@ -52,14 +52,14 @@ def test_a_pod_that_came_after_the_measurement_counts_with_its_request() -> None
 @pytest.mark.parametrize(
     ("missing", "expected"), [("Neutral", 0), ("FailOpen", 50), ("FailClosed", 0), ("Requests", 75)]
 )
-def test_a_node_that_was_not_measured_is_scored_by_the_policy(missing: str, expected: int) -> None:
+def test_a_node_without_measurements_is_scored_by_the_policy(missing: str, expected: int) -> None:
     nodes = Loaded(NODE, pod("there").requests(cpu="2").on("n1"))
     agent = nodes.agent(LoadVariationRiskBalancing, missing=missing)
     assert nodes.scores(agent, pod("a")) == {"n1": expected}
 
 
 @pytest.mark.parametrize("args", [{"safeVarianceMargin": -1}, {"safeVarianceSensitivity": -0.5}])
-def test_arguments_that_make_no_sense_are_told_in_one_line(args: dict[str, object]) -> None:
+def test_invalid_arguments_are_reported_in_one_line(args: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"^arguments of LoadVariationRiskBalancing: .*$"):
         Loaded().agent(LoadVariationRiskBalancing, **args)
 
@@ -71,7 +71,7 @@ def test_arguments_that_make_no_sense_are_told_in_one_line(args: dict[str, objec
     margin=st.floats(0, 1e9),
     sensitivity=st.floats(0, 1e9),
 )
-def test_scores_stay_in_range_whatever_was_measured(
+def test_scores_stay_in_range_for_any_measurements(
     mean: float, deviation: float, cpu: int, margin: float, sensitivity: float
 ) -> None:
     nodes = Loaded(

@@ -1,4 +1,4 @@
-"""Low risk overcommitment: the published numbers, limits of pods that come and go, and what is not known."""
+"""Low risk overcommitment: the published numbers, changing limits, and missing measurements."""
 
 import pytest
 from hypothesis import given
@@ -28,20 +28,20 @@ def test_half_of_the_risk_is_in_the_limits_and_half_in_the_load() -> None:
     assert score() == 67
 
 
-def test_the_risk_of_the_limits_alone() -> None:
+def test_only_the_risk_of_the_limits_can_be_weighted() -> None:
     assert score(riskLimitWeights={"cpu": 1}) == 75
 
 
-def test_the_risk_of_the_load_alone() -> None:
+def test_only_the_risk_of_the_load_can_be_weighted() -> None:
     assert score(riskLimitWeights={"cpu": 0}) == 59
 
 
 def test_without_smoothing_the_load_varies_less() -> None:
-    # The requests are in the middle of the distribution, but now nothing reaches the limits.
+    # The requests are in the middle of the distribution, but nothing reaches the limits now.
     assert score(riskLimitWeights={"cpu": 0}, smoothingWindowSize=1) == 50
 
 
-def test_a_pod_that_asks_for_nothing_is_not_weighed() -> None:
+def test_a_pod_without_requests_scores_0() -> None:
     nodes = Loaded(NODE, THERE, load=LOAD)
     assert nodes.scores(nodes.agent(LowRiskOverCommitment), pod("best-effort")) == {"n1": 0}
 
@@ -63,12 +63,12 @@ def test_load_without_variation_is_a_risk_only_beyond_the_requests() -> None:
 @pytest.mark.parametrize(
     ("missing", "expected"), [("Neutral", 0), ("FailOpen", 50), ("FailClosed", 0), ("Requests", 88)]
 )
-def test_a_node_that_was_not_measured_is_scored_by_the_policy(missing: str, expected: int) -> None:
+def test_a_node_without_measurements_is_scored_by_the_policy(missing: str, expected: int) -> None:
     nodes = Loaded(NODE, THERE)
     assert nodes.scores(nodes.agent(LowRiskOverCommitment, missing=missing), POD) == {"n1": expected}
 
 
-def test_limits_are_counted_as_pods_come_change_and_go() -> None:
+def test_limits_are_counted_as_pods_are_added_changed_and_removed() -> None:
     nodes = Loaded(NODE, THERE)
     nodes.agent(LowRiskOverCommitment)
     cluster = nodes.engine.cluster
@@ -88,7 +88,7 @@ def test_limits_are_counted_as_pods_come_change_and_go() -> None:
     assert beyond() == 0
 
 
-def test_limits_count_as_requests_do_with_sidecars_and_init_containers() -> None:
+def test_limits_count_like_requests_with_sidecars_and_init_containers() -> None:
     def beyond(*containers: str) -> int:
         nodes = Loaded(NODE)
         nodes.agent(LowRiskOverCommitment)
@@ -114,7 +114,7 @@ def test_limits_count_as_requests_do_with_sidecars_and_init_containers() -> None
 @pytest.mark.parametrize(
     "args", [{"smoothingWindowSize": 0}, {"riskLimitWeights": {"cpu": 2}}, {"riskLimitWeights": {"gpu": 1}}]
 )
-def test_arguments_that_make_no_sense_are_told_in_one_line(args: dict[str, object]) -> None:
+def test_invalid_arguments_are_reported_in_one_line(args: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"^arguments of LowRiskOverCommitment: .*$"):
         Loaded().agent(LowRiskOverCommitment, **args)
 
@@ -128,7 +128,7 @@ _AMOUNTS = st.integers(0, 10**5)
     amounts=st.tuples(_AMOUNTS, _AMOUNTS, _AMOUNTS, _AMOUNTS, _AMOUNTS),
     window=st.integers(1, 1000),
 )
-def test_scores_stay_in_range_whatever_was_measured(
+def test_scores_stay_in_range_for_any_measurements(
     mean: float, deviation: float, amounts: tuple[int, ...], window: int
 ) -> None:
     cpu, *asked = (f"{amount}m" for amount in amounts)

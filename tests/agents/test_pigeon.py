@@ -1,4 +1,4 @@
-"""PigeonHoling against the golden file, its configuration, and what it takes for demand and usage."""
+"""PigeonHoling compared with the golden file, its configuration, and its demand and usage."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import structlog
 from tests.agents.one_agent import golden, made, scores
-from tests.plugins.single_plugin import cluster_of
+from tests.plugins.one_plugin import cluster_of
 
 from longshore.agents import pigeon
 from longshore.agents.annotations import ALLOCATED_AT
@@ -35,7 +35,7 @@ def title(scenario: dict[str, Any]) -> str:
     return f"{policy(scenario)}-{scenario['NUM_RESOURCES']}-{nodes}-{len(scenario['pods'])}"
 
 
-# Whether the file or the environment chose A_BINPACK makes no difference here: demand is remembered.
+# It makes no difference here whether the file or the environment chose A_BINPACK: demand is always recorded.
 MENDED = [each for each in SCENARIOS if each["env_POLICY_OBJECTIVE"] == "A_BINPACK"]
 KEPT = [each for each in SCENARIOS if each not in MENDED]
 
@@ -72,7 +72,7 @@ def tens(agent: Any, web: PodBuilder, cluster: ClusterState) -> list[int]:
 
 
 @pytest.mark.parametrize("scenario", KEPT, ids=map(title, KEPT))
-def test_objectives_are_those_of_the_golden_file(scenario: dict[str, Any]) -> None:
+def test_the_objectives_equal_those_of_the_golden_file(scenario: dict[str, Any]) -> None:
     capacity, usage = (
         np.array([each[what] for each in scenario["nodes"]], float).T for what in ("capacity", "usage")
     )
@@ -87,7 +87,7 @@ def test_objectives_are_those_of_the_golden_file(scenario: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("scenario", KEPT, ids=map(title, KEPT))
-def test_scores_are_those_of_the_golden_file(scenario: dict[str, Any]) -> None:
+def test_the_scores_equal_those_of_the_golden_file(scenario: dict[str, Any]) -> None:
     cluster = cluster_of(*(used(each["name"], each["capacity"], each["usage"]) for each in scenario["nodes"]))
     agent = made(
         PigeonHoling,
@@ -139,12 +139,12 @@ NAN = np.nan
     ],
     ids=["GPU mix", "unlike nodes spread", "unlike nodes packed", "unlike nodes after a mix"],
 )
-def test_objectives_and_scores_of_clusters_that_the_golden_file_has_not(
+def test_objectives_and_scores_of_further_clusters_equal_those_of_the_original(
     objective: str,
     nodes: list[tuple[list[int], list[int]]],
     pods: list[tuple[list[int], list[float], list[int]]],
 ) -> None:
-    """As they were worked out with the original's library."""
+    """The expected values were computed with the library of the original."""
     capacity, usage = np.array(nodes, float).transpose(1, 2, 0)
     history = DemandHistory(len(capacity))
     for asked, objectives, tenths in pods:
@@ -156,7 +156,7 @@ def test_objectives_and_scores_of_clusters_that_the_golden_file_has_not(
         assert pigeon.scores(found).tolist() == [10 * score for score in tenths]
 
 
-def test_demand_is_remembered_whoever_chose_the_objective(tmp_path: Path) -> None:
+def test_demand_is_recorded_with_every_objective(tmp_path: Path) -> None:
     file = tmp_path / "pigeon.cfg"
     file.write_text("policyObjective = LOAD_BALANCE\n")
     (scenario,) = MENDED
@@ -165,7 +165,7 @@ def test_demand_is_remembered_whoever_chose_the_objective(tmp_path: Path) -> Non
     assert tens(agent, asking([500, 1024]), cluster) == [10, 1]
 
 
-def test_one_kind_of_pod_is_spread_and_packed_once_large_ones_were_seen() -> None:
+def test_equal_pods_are_spread_and_then_packed_after_large_ones() -> None:
     cluster = cluster_p()
     agent = made(PigeonHoling, cluster, numResources=1)
     found = [tens(agent, pod("web").requests(cpu=cpu), cluster) for cpu in ("100m", "500m", "2", "100m")]
@@ -201,7 +201,7 @@ def test_gpus_spread_and_pack_by_the_mix_of_pods() -> None:
     def gpus(name: str, capacity: list[int], usage: list[int]) -> NodeBuilder:
         return used(name, [*capacity[:2], 110, capacity[2]], [*usage[:2], 0, usage[2]])
 
-    # The third resource is left without a part: pods are few beside what the nodes take.
+    # The third resource has no effect: there are few pods compared with what the nodes allow.
     cluster = cluster_of(
         gpus("a", [32000, 262144, 4], [16000, 131072, 2]),
         gpus("b", [32000, 262144, 4], [8000, 65536, 0]),
@@ -217,14 +217,14 @@ def test_gpus_spread_and_pack_by_the_mix_of_pods() -> None:
 
 
 @pytest.mark.parametrize(("storage", "fits"), [("1Gi", True), ("10Gi", True), ("11Gi", False), ("4Gi", True)])
-def test_storage_is_compared_in_one_unit(storage: str, fits: bool) -> None:
+def test_storage_is_compared_in_the_same_unit(storage: str, fits: bool) -> None:
     cluster = cluster_of(used("n1", [4000, 8192, 110, 0, 20], [0, 0, 0, 0, 10]))
     agent = made(PigeonHoling, cluster, numResources=5)
     web = pod("web").requests(cpu="1", memory="1Gi", **{"ephemeral-storage": storage})
     assert tens(agent, web, cluster) == [10 if fits else 0]
 
 
-def test_a_pod_without_requests_is_taken_to_use_a_little() -> None:
+def test_a_pod_without_requests_is_assumed_to_use_a_little() -> None:
     cluster = cluster_of(
         used("enough", [4000, 8192], [3990, 8176]),
         used("no-cpu", [4000, 8192], [3991, 0]),
@@ -233,7 +233,7 @@ def test_a_pod_without_requests_is_taken_to_use_a_little() -> None:
     assert tens(made(PigeonHoling, cluster), pod("web"), cluster) == [10, 0, 0]
 
 
-def test_without_annotations_the_requests_of_the_nodes_pods_are_what_is_used() -> None:
+def test_without_annotations_the_requests_of_the_pods_are_the_usage() -> None:
     bare = [node(name).allocatable(cpu="4", memory="8Gi") for name in ("n1", "n2", "n3")]
     cluster = cluster_of(*bare, pod("a").requests(cpu="2").on("n2"), pod("b").requests(cpu="3").on("n3"))
     agent = made(PigeonHoling, cluster, policyObjective="LOAD_BALANCE")
@@ -242,7 +242,7 @@ def test_without_annotations_the_requests_of_the_nodes_pods_are_what_is_used() -
     assert (found[0], found[2]) == (10, 1)
 
 
-def test_an_annotation_counts_before_the_pods_that_are_known() -> None:
+def test_an_annotation_takes_precedence_over_the_known_pods() -> None:
     cluster = cluster_of(*P, pod("a").requests(cpu="4").on("n1"))
     agent = made(PigeonHoling, cluster, policyObjective="LOAD_BALANCE")
     assert tens(agent, asking([500, 1024]), cluster) == [10, 5, 1]
@@ -253,9 +253,7 @@ def test_an_annotation_counts_before_the_pods_that_are_known() -> None:
     [("1970-01-01T00:10:00Z", [10, 5, 1]), ("1970-01-01T00:00:00Z", [1, 10, 10]), ("", [10, 5, 1])],
     ids=["fresh", "too old", "no time"],
 )
-def test_annotations_that_are_too_old_give_way_to_the_pods_that_are_known(
-    allocated_at: str, expected: list[int]
-) -> None:
+def test_expired_annotations_are_replaced_by_the_known_pods(allocated_at: str, expected: list[int]) -> None:
     timed = [each.annotations(**{ALLOCATED_AT: allocated_at}) for each in P]
     cluster = cluster_of(*timed, pod("a").requests(cpu="2").on("n1"))
     agent = made(PigeonHoling, cluster, policyObjective="LOAD_BALANCE")
@@ -263,14 +261,14 @@ def test_annotations_that_are_too_old_give_way_to_the_pods_that_are_known(
     assert tens(agent, asking([500, 1024]), cluster) == expected
 
 
-def test_annotations_of_nodes_whose_pods_are_not_known_count_however_old() -> None:
+def test_annotations_of_nodes_without_known_pods_never_expire() -> None:
     cluster = cluster_of(*(each.annotations(**{ALLOCATED_AT: "1970-01-01T00:00:00Z"}) for each in P))
     agent = made(PigeonHoling, cluster, policyObjective="LOAD_BALANCE")
     cluster.measures.put({}, now=1e9)
     assert tens(agent, asking([500, 1024]), cluster) == [10, 5, 1]
 
 
-def test_an_annotation_with_decimals_is_a_number_and_a_negative_one_is_nothing() -> None:
+def test_an_annotation_may_have_decimals_and_a_negative_one_counts_as_0() -> None:
     cluster = cluster_of(
         used("n1", [4000, 8192], [0, 0]).annotations(**{"requested-memory": "8589934592.0"}),
         used("n2", [4000, 8192], [0, 0]).annotations(**{"requested-memory": "-8589934592"}),
@@ -286,7 +284,7 @@ def test_sidecars_and_overhead_count_as_demand() -> None:
     assert tens(agent, web.overhead(cpu="201m"), cluster) == [0]
 
 
-def test_demand_counts_once_in_an_attempt_however_often_it_is_asked() -> None:
+def test_demand_counts_once_in_an_attempt() -> None:
     cluster = cluster_p()
     once, often = made(PigeonHoling, cluster), made(PigeonHoling, cluster)
     small, large = PodInfo.of(asking([100, 256])), PodInfo.of(asking([2000, 1024]))
@@ -304,7 +302,7 @@ def test_a_cluster_without_nodes_has_no_scores() -> None:
 
 
 def naive(objective: str, capacity: Any, usage: Any, demand: Any) -> list[float]:
-    """Each candidate for itself, over all nodes."""
+    """Compute the objective for each candidate separately, over all nodes."""
     found = []
     for place in range(len(capacity)):
         share = [
@@ -322,7 +320,7 @@ def naive(objective: str, capacity: Any, usage: Any, demand: Any) -> list[float]
 
 
 @pytest.mark.parametrize("objective", ["LOAD_BALANCE", "CONSOLIDATE"])
-def test_many_candidates_at_once_are_as_one_by_one(objective: str) -> None:
+def test_many_candidates_at_once_equal_one_by_one(objective: str) -> None:
     random = np.random.default_rng(7)
     for size in (1, 2, 3, 50):
         capacity = random.choice([2000.0, 4000.0, 16000.0], size)
@@ -346,14 +344,14 @@ def written(tmp_path: Path, text: str) -> str:
         ("", [10, 5, 1]),
     ],
 )
-def test_the_file_says_what_to_optimize(tmp_path: Path, text: str, expected: list[int]) -> None:
+def test_the_file_specifies_the_objective(tmp_path: Path, text: str, expected: list[int]) -> None:
     cluster = cluster_p()
     agent = made(PigeonHoling, cluster, configFile=written(tmp_path, text))
     assert tens(agent, asking([500, 1024]), cluster) == expected
 
 
 @pytest.mark.parametrize("value", ["CONSOLIDATE ", "CONSOLIDATE\r", "consolidate", "", "PACK"])
-def test_an_objective_that_the_file_misspells_is_adaptive_with_a_warning(tmp_path: Path, value: str) -> None:
+def test_an_unknown_objective_in_the_file_means_adaptive_with_a_warning(tmp_path: Path, value: str) -> None:
     cluster = cluster_p()
     with structlog.testing.capture_logs() as logged:
         agent = made(PigeonHoling, cluster, configFile=written(tmp_path, f"policyObjective = {value}\n"))
@@ -361,7 +359,7 @@ def test_an_objective_that_the_file_misspells_is_adaptive_with_a_warning(tmp_pat
     assert tens(agent, asking([500, 1024]), cluster) == [10, 5, 1]
 
 
-def test_arguments_count_before_the_file(tmp_path: Path) -> None:
+def test_arguments_take_precedence_over_the_file(tmp_path: Path) -> None:
     cluster = cluster_p()
     file = written(tmp_path, "policyObjective = LOAD_BALANCE\npolicyResourceIndex = 1\n")
     agent = made(PigeonHoling, cluster, configFile=file, policyObjective="CONSOLIDATE", policyResourceIndex=0)
@@ -375,12 +373,12 @@ def test_a_resource_that_is_not_considered_is_an_error(tmp_path: Path) -> None:
     assert made(PigeonHoling, cluster_of(), configFile=file, numResources=3)
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot read .*none\.cfg: No such file"):
         made(PigeonHoling, cluster_of(), configFile=str(tmp_path / "none.cfg"))
 
 
-def test_the_environment_says_what_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_sets_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     environ = {"NUM_RESOURCES": "3", "POLICY_OBJECTIVE": "CONSOLIDATE"}
     assert PigeonHoling.environment(environ) == {"numResources": 3, "policyObjective": "CONSOLIDATE"}
@@ -388,7 +386,7 @@ def test_the_environment_says_what_it_can(tmp_path: Path, monkeypatch: pytest.Mo
     assert PigeonHoling.environment({}) == {"configFile": pigeon.CONFIG_FILE}
 
 
-def test_what_the_environment_says_wrongly_is_the_default_with_a_warning(
+def test_an_invalid_environment_variable_is_ignored_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Reward in virtual time: it learns from what becomes of pods, and remembers it when it comes back."""
+"""Reward in virtual time: it learns from the outcomes of pods, and remembers them after a restart."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ STORE = "kube-system/longshore-rewards"
 
 
 def fail(simulation: Simulation, *names: str, kind: str = "D", on: str = "n1") -> None:
-    """Pods of the type come to the node, and fail a second later."""
+    """Put pods of the type on the node, which fail a second later."""
     for name in names:
         made = typed(name, kind).on(on)
         simulation.create(made.phase("Running"))
@@ -76,7 +76,7 @@ def test_rewards_survive_a_restart_and_nothing_counts_twice() -> None:
     assert scores(simulation.engine, typed("new"))["n1"] == 40
 
 
-def test_what_happened_while_nobody_was_there_counts_by_its_time() -> None:
+def test_outcomes_from_before_the_restart_count_by_their_time() -> None:
     simulation = begun()
     fail(simulation, "a")
     simulation.run(until=20.0)
@@ -91,7 +91,7 @@ def test_what_happened_while_nobody_was_there_counts_by_its_time() -> None:
     assert scores(simulation.engine, typed("new"))["n1"] == 80
 
 
-def test_a_node_recovers_as_a_pod_stays_up_there() -> None:
+def test_a_node_recovers_while_a_pod_stays_up_there() -> None:
     simulation = begun()
     fail(simulation, *"abcde")
     simulation.create(typed("good").on("n1").phase("Running"), at=20.0)
@@ -101,7 +101,7 @@ def test_a_node_recovers_as_a_pod_stays_up_there() -> None:
     assert scores(simulation.engine, typed("new"))["n1"] == 60
 
 
-def test_a_node_that_nobody_dares_to_use_is_tried_again_after_some_half_lives() -> None:
+def test_an_avoided_node_is_tried_again_after_some_half_lives() -> None:
     simulation = begun(halfLife="1h")
     fail(simulation, *"abcdefghij")
     found = []
@@ -113,7 +113,7 @@ def test_a_node_that_nobody_dares_to_use_is_tried_again_after_some_half_lives() 
     assert found == [30, 60, 80, 90, 100]
 
 
-def test_only_pods_of_the_namespaces_that_were_named_are_learnt_from() -> None:
+def test_only_pods_of_the_configured_namespaces_are_learned_from() -> None:
     simulation = begun(namespaces=["prod"])
     fail(simulation, *"abcde")
     assert scores(simulation.engine, typed("new"))["n1"] == 100
@@ -124,7 +124,7 @@ def test_only_pods_of_the_namespaces_that_were_named_are_learnt_from() -> None:
     assert scores(simulation.engine, typed("new"))["n1"] == 50
 
 
-def test_ordinary_pods_are_not_disturbed_by_those_who_watch_how_they_fare() -> None:
+def test_observing_pod_runs_does_not_affect_other_pods() -> None:
     simulation = begun()
     simulation.create(typed("a").requests(cpu="1"), typed("b").requests(cpu="1"))
     simulation.run(until=20.0)
@@ -133,7 +133,7 @@ def test_ordinary_pods_are_not_disturbed_by_those_who_watch_how_they_fare() -> N
     assert sum(counts.values()) == 0
 
 
-def test_it_is_written_no_more_often_than_every_ten_seconds() -> None:
+def test_rewards_are_written_at_most_every_ten_seconds() -> None:
     simulation = begun(halfLife="0s")
     versions = set()
     for number in range(30):
@@ -141,7 +141,7 @@ def test_it_is_written_no_more_often_than_every_ten_seconds() -> None:
         simulation.create(made.phase("Failed"))
         simulation.run(until=simulation.now + 1)
         versions.add(stored(simulation).metadata.resource_version)
-    # One at once, and one for each ten seconds.
+    # One immediately, and one every ten seconds.
     assert len(versions) == 1 + 30 / BETWEEN_WRITES
     simulation.run(until=simulation.now + 100)
     assert "pairs/D/n1 0.042391" in stored(simulation).data["rewards"]
@@ -157,7 +157,7 @@ def test_nothing_is_written_while_all_pods_do_well() -> None:
     assert ConfigMap not in simulation.cluster.others
 
 
-def test_at_the_end_it_is_written_at_once() -> None:
+def test_at_the_end_rewards_are_written_immediately() -> None:
     simulation = begun(halfLife="0s")
     fail(simulation, "a")
     fail(simulation, "b")
@@ -167,7 +167,7 @@ def test_at_the_end_it_is_written_at_once() -> None:
     assert "pairs/D/n1 0.810000" in request.effect.patch["data"]["rewards"]
 
 
-def test_two_profiles_learn_once() -> None:
+def test_two_profiles_count_an_outcome_once() -> None:
     simulation = Simulation(learning("one", "two"))
     simulation.create(*NODES)
     fail(simulation, "a")
@@ -175,7 +175,7 @@ def test_two_profiles_learn_once() -> None:
         assert scores(simulation.engine, typed("new"), profile)["n1"] == 90
 
 
-def test_nodes_that_are_not_of_the_engine_are_known_by_their_names() -> None:
+def test_nodes_of_another_cluster_are_recognized_by_their_names() -> None:
     simulation = begun()
     fail(simulation, *"abcde")
     others = ClusterState()
@@ -186,7 +186,7 @@ def test_nodes_that_are_not_of_the_engine_are_known_by_their_names() -> None:
     assert scores(simulation.engine, typed("new")) == {"n1": 50, "n2": 100, "n3": 100}
 
 
-def test_profiles_that_would_learn_differently_are_an_error() -> None:
+def test_profiles_with_different_arguments_are_an_error() -> None:
     both = configuration("one", "two")
     other = configuration("one", "two", mttf="1m")
     mixed = type(both)(profiles=(both.profiles[0], other.profiles[1]))
@@ -205,12 +205,12 @@ def test_profiles_that_would_learn_differently_are_an_error() -> None:
         {"unheard": "of"},
     ],
 )
-def test_arguments_that_make_no_sense_are_told_in_one_line(args: dict[str, object]) -> None:
+def test_invalid_arguments_are_reported_in_one_line(args: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"arguments of Reward: [^\n]*$"):
         learning(**args)
 
 
-# What the API server answers.
+# Answers of the API server.
 
 
 def warnings(logs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -230,16 +230,16 @@ def restarted_with(data: dict[str, str]) -> tuple[Simulation, list[str]]:
 
 
 @pytest.mark.parametrize("data", [{"settings.yaml": "a: b"}, {"rewards": "rubbish", "until": "never"}])
-def test_content_that_is_not_ours_is_one_warning_and_a_fresh_start(data: dict[str, str]) -> None:
+def test_invalid_content_causes_one_warning_and_a_fresh_start(data: dict[str, str]) -> None:
     simulation, told = restarted_with(data)
-    assert told == ["rewards: what it holds is not ours, so we begin anew"]
+    assert told == ["rewards: the ConfigMap has invalid content; starting without rewards"]
     assert scores(simulation.engine, typed("new"))["n1"] == 90
     written = stored(simulation).data
     assert "pairs/D/n1 0.900000" in written["rewards"]
     assert data.keys() <= written.keys()
 
 
-def test_a_config_map_that_someone_made_for_us_is_filled() -> None:
+def test_an_existing_empty_config_map_is_filled() -> None:
     simulation, told = restarted_with({})
     assert told == []
     assert "pairs/D/n1 0.900000" in stored(simulation).data["rewards"]
@@ -270,7 +270,7 @@ class Answering:
         return [each for each in asked if isinstance(each, Request)]
 
 
-def test_without_the_right_to_read_it_goes_on_in_memory_with_one_warning() -> None:
+def test_without_permission_to_read_it_continues_in_memory_with_one_warning() -> None:
     here = Answering()
     [read] = here.asked(now=0.0)
     with capture_logs() as logs:
@@ -280,12 +280,12 @@ def test_without_the_right_to_read_it_goes_on_in_memory_with_one_warning() -> No
             assert here.asked(now=100.0 * number + 50) == []
     assert scores(here.engine, typed("new"))["n1"] == 50
     [entry] = warnings(logs)
-    assert "may not read it" in entry["event"]
+    assert "no permission to read the ConfigMap" in entry["event"]
     assert entry["configmap"] == STORE
     assert here.engine.finish(now=600.0) == []
 
 
-def test_without_the_right_to_write_it_goes_on_in_memory_with_one_warning() -> None:
+def test_without_permission_to_write_it_continues_in_memory_with_one_warning() -> None:
     here = Answering()
     [read] = here.asked(now=0.0)
     here.answer(read, Gone("not found", 404), now=0.0)
@@ -298,11 +298,11 @@ def test_without_the_right_to_write_it_goes_on_in_memory_with_one_warning() -> N
         here.fails("b", now=100.0)
         assert here.asked(now=200.0) == []
     [entry] = warnings(logs)
-    assert "may not write it" in entry["event"]
+    assert "no permission to write the ConfigMap" in entry["event"]
     assert scores(here.engine, typed("new"))["n1"] == 80
 
 
-def test_while_it_cannot_be_read_what_happens_is_put_aside() -> None:
+def test_outcomes_are_buffered_while_the_config_map_cannot_be_read() -> None:
     here = Answering()
     [read] = here.asked(now=0.0)
     here.fails("a", now=0.0)
@@ -321,7 +321,7 @@ def test_while_it_cannot_be_read_what_happens_is_put_aside() -> None:
     assert scores(here.engine, typed("new"))["n1"] == 80
 
 
-def test_a_write_that_failed_is_repeated_with_all_that_came_since() -> None:
+def test_a_failed_write_is_repeated_with_all_later_outcomes() -> None:
     here = Answering()
     [read] = here.asked(now=0.0)
     here.answer(read, Gone(), now=0.0)

@@ -1,4 +1,4 @@
-"""What becomes of pods: which rewards it is, and that nothing counts twice."""
+"""The outcomes of pods: their rewards, and that nothing counts twice."""
 
 from datetime import UTC, datetime
 
@@ -55,7 +55,7 @@ def run(
 
 
 class Story:
-    """Tells of a pod again and again, and notes the rewards."""
+    """Reports a pod repeatedly, and records the rewards."""
 
     def __init__(self) -> None:
         self.outcomes = Outcomes(long_enough=MTTF)
@@ -63,7 +63,7 @@ class Story:
 
     def tell(self, pod: PodRun, *, time: float, times: int = 3) -> "Story":
         for _ in range(times):
-            self._note(self.outcomes.told(pod, found=False, time=time))
+            self._note(self.outcomes.reported(pod, found=False, time=time))
         return self
 
     def wait(self, *, until: float) -> "Story":
@@ -84,22 +84,20 @@ class Story:
         ({"podtype": "", "app": "web"}, "web"),
     ],
 )
-def test_the_type_of_a_pod_is_its_first_label_that_says_so_or_else_its_name(
-    labels: dict[str, str], expected: str
-) -> None:
+def test_the_type_of_a_pod_is_its_first_type_label_or_its_name(labels: dict[str, str], expected: str) -> None:
     assert pod_type(labels, "p1") == expected
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Unknown"])
-def test_a_pod_that_failed_counts_once_however_often_it_is_told(phase: str) -> None:
+def test_a_failed_pod_counts_once_however_often_it_is_reported(phase: str) -> None:
     assert Story().tell(run(phase), time=200).tell(run("Failed"), time=201).rewards == [0.0]
 
 
-def test_a_pod_that_is_pending_or_has_no_node_says_nothing() -> None:
+def test_a_pending_pod_or_one_without_a_node_has_no_outcome() -> None:
     assert Story().tell(run("Pending"), time=200).tell(run("Failed", node=""), time=201).rewards == []
 
 
-def test_a_pod_that_ran_to_its_end_did_well() -> None:
+def test_a_completed_pod_did_well() -> None:
     story = Story().tell(run("Running"), time=200).tell(run("Succeeded"), time=300)
     assert story.wait(until=9999).rewards == [1.0]
 
@@ -110,7 +108,7 @@ def test_a_pod_did_well_once_it_has_been_up_for_long_enough() -> None:
     assert story.outcomes.deadline == 800
     assert story.wait(until=799).rewards == []
     assert story.wait(until=800).tell(pod, time=900).wait(until=9999).rewards == [1.0]
-    # That it also ends well is not another thing.
+    # Its successful end does not count again.
     assert story.tell(run("Succeeded"), time=10_000).rewards == [1.0]
 
 
@@ -125,7 +123,7 @@ def test_the_first_error_of_a_container_earns_half_and_one_soon_after_it_nothing
     story.tell(run("Running", container(WAITING, ended(300))), time=310)
     story.tell(run("Running", container(up(320), ended(300), restarts=1)), time=320)
     assert story.rewards == [0.5]
-    # 599 seconds after the first: real ones, not those within a minute.
+    # 599 seconds after the first one.
     story.tell(run("Running", container(ended(899), ended(300), restarts=1)), time=900)
     assert story.rewards == [0.5, 0.0]
 
@@ -136,18 +134,18 @@ def test_an_error_long_after_the_one_before_earns_half() -> None:
     assert story.rewards == [0.5, 0.5]
 
 
-def test_errors_that_were_never_seen_as_they_happened_count_by_the_record_of_the_last_run() -> None:
+def test_missed_errors_count_by_the_status_of_the_last_run() -> None:
     story = Story().tell(run("Running", container(WAITING, ended(300))), time=301)
     story.tell(run("Running", container(up(420), ended(400), restarts=2)), time=420)
     assert story.rewards == [0.5, 0.0]
 
 
-def test_two_ends_on_record_at_first_sight_are_two() -> None:
+def test_two_ends_in_the_first_status_count_twice() -> None:
     story = Story().tell(run("Running", container(ended(400), ended(300), restarts=1)), time=401)
     assert story.rewards == [0.5, 0.0]
 
 
-def test_a_container_that_ends_without_an_error_says_nothing() -> None:
+def test_a_container_that_ends_without_an_error_has_no_outcome() -> None:
     done = container(ended(300, code=0), name="helper")
     assert Story().tell(run("Running", container(up(200)), done), time=301).rewards == []
 
@@ -158,7 +156,7 @@ def test_a_container_that_stays_up_after_an_error_recovers() -> None:
     assert story.tell(again, time=310).wait(until=910).rewards == [0.5, 1.0]
 
 
-def test_a_pod_is_up_since_its_last_container_started() -> None:
+def test_a_pod_is_up_from_the_start_of_its_last_container() -> None:
     both = run("Running", container(up(200)), container(up(500), name="late"))
     assert Story().tell(both, time=501).wait(until=1099).rewards == []
     assert Story().tell(both, time=501).wait(until=1100).rewards == [1.0]
@@ -172,7 +170,7 @@ def test_ends_without_a_time_count_by_the_number_of_the_run() -> None:
     assert Story().tell(crashed(0), time=300).tell(crashed(1), time=301).rewards == [0.5, 0.0]
 
 
-def test_how_a_pod_ends_that_is_being_deleted_says_nothing() -> None:
+def test_the_end_of_a_pod_that_is_being_deleted_has_no_outcome() -> None:
     story = Story().tell(run("Running", container(up(200))), time=201)
     story.tell(run("Running", container(ended(300)), deleting=True), time=300)
     assert story.tell(run("Failed", deleting=True), time=301).wait(until=9999).rewards == []
@@ -184,22 +182,22 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
     assert story.wait(until=9999).rewards == []
 
 
-def test_times_of_a_node_whose_clock_is_ahead_are_as_good_as_none() -> None:
-    """Or else the outcome would be newer than all that was written down, and count after each restart."""
+def test_times_of_a_node_whose_clock_is_ahead_are_ignored() -> None:
+    """Otherwise the outcome would be newer than all stored ones, and count again after each restart."""
     outcomes = Outcomes(long_enough=MTTF)
     failed = run("Failed", container(ended(90_000)))
-    assert list(outcomes.told(failed, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
+    assert list(outcomes.reported(failed, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
     erring = run("Running", container(up(90_000), ended(80_000)), uid="u2")
-    assert list(outcomes.told(erring, found=False, time=5000)) == [PodOutcome("web", "n1", 0.5, 5000)]
-    assert list(outcomes.told(erring, found=False, time=5001)) == []
+    assert list(outcomes.reported(erring, found=False, time=5000)) == [PodOutcome("web", "n1", 0.5, 5000)]
+    assert list(outcomes.reported(erring, found=False, time=5001)) == []
     assert outcomes.deadline == 5000 + MTTF
 
 
-def test_what_is_found_has_the_time_of_its_containers_or_of_its_creation() -> None:
+def test_the_outcome_of_an_existing_pod_has_the_time_of_its_containers_or_creation() -> None:
     outcomes = Outcomes(long_enough=MTTF)
     first = run("Failed", container(ended(300)))
-    assert list(outcomes.told(first, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 300)]
+    assert list(outcomes.reported(first, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 300)]
     second = run("Failed", uid="u2")
-    assert list(outcomes.told(second, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
+    assert list(outcomes.reported(second, found=True, time=5000)) == [PodOutcome("web", "n1", 0.0, 100)]
     third = run("Failed", uid="u3")
-    assert list(outcomes.told(third, found=False, time=5000)) == [PodOutcome("web", "n1", 0.0, 5000)]
+    assert list(outcomes.reported(third, found=False, time=5000)) == [PodOutcome("web", "n1", 0.0, 5000)]

@@ -1,4 +1,4 @@
-"""Rewards as the data of a ConfigMap: what people read there, and what is not ours."""
+"""Rewards as the data of a ConfigMap: their readable form, and invalid content."""
 
 import math
 
@@ -28,7 +28,7 @@ def test_values_have_six_digits_and_a_time() -> None:
     }
 
 
-def test_what_is_the_best_anyway_is_not_written() -> None:
+def test_a_value_that_is_the_best_anyway_is_not_written() -> None:
     rewards = table(half_life=86_400)
     rewards.reward("good", "n1", 1.0, time=NOW)
     rewards.reward("bad", "n2", 0.0, time=NOW)
@@ -36,14 +36,14 @@ def test_what_is_the_best_anyway_is_not_written() -> None:
     assert encoded(rewards, now=NOW + 100 * 86_400)["rewards"] == ""
 
 
-def test_a_pair_that_does_well_where_others_do_not_is_written() -> None:
+def test_a_pair_that_does_well_where_others_fail_is_written() -> None:
     rewards = table()
     rewards.reward("bad", "n1", 0.0, time=NOW)
     rewards.reward("good", "n1", 1.0, time=NOW)
     assert "pairs/good/n1 1.000000" in encoded(rewards, now=NOW)["rewards"]
 
 
-def test_more_than_an_object_can_hold_is_cut_at_the_oldest() -> None:
+def test_the_oldest_values_are_dropped_if_there_are_too_many_for_an_object() -> None:
     rewards = table()
     for number in range(30_000):
         rewards.reward("web", f"node-{number}", 0.0, time=NOW)
@@ -54,7 +54,7 @@ def test_more_than_an_object_can_hold_is_cut_at_the_oldest() -> None:
     assert Pair("web", "node-0") not in values
 
 
-def test_nothing_written_yet_is_nothing_known() -> None:
+def test_an_empty_config_map_has_no_values() -> None:
     assert decoded({}) == ({}, -math.inf)
 
 
@@ -83,7 +83,7 @@ def test_nothing_written_yet_is_nothing_known() -> None:
         ),
     ],
 )
-def test_what_is_not_ours_is_not_taken_for_rewards(data: dict[str, str]) -> None:
+def test_invalid_content_is_rejected(data: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         decoded(data)
 
@@ -92,7 +92,7 @@ _NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?", fullmatch=True)
 
 
 @given(st.dictionaries(st.tuples(_NAMES, _NAMES), st.floats(0, 0.99), max_size=20), st.integers(0, 2**32))
-def test_what_was_written_is_read_again(found: dict[tuple[str, str], float], time: int) -> None:
+def test_written_values_are_read_again(found: dict[tuple[str, str], float], time: int) -> None:
     rewards = table()
     values = {Pair(*pair): Value(round(value, 6), float(time)) for pair, value in found.items()}
     rewards.load(values)

@@ -1,4 +1,4 @@
-"""The table of rewards: golden numbers, what is expected of pairs not seen, drift, and its size."""
+"""The table of rewards: golden numbers, expectations for unseen pairs, drift, and its size."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def scores(rewards: Rewards, type_: str, *nodes: str, time: float = 0.0) -> list
 
 
 @pytest.mark.parametrize("case", GOLDEN["kuberl_ewma_failures"], ids=lambda case: str(case["failures"]))
-def test_failures_in_a_row(case: dict[str, object]) -> None:
+def test_failures_in_a_row_give_the_golden_values(case: dict[str, object]) -> None:
     rewards = table()
     for _ in range(int(str(case["failures"]))):
         rewards.reward("D", "n1", 0.0, time=0.0)
@@ -40,7 +40,7 @@ def test_failures_in_a_row(case: dict[str, object]) -> None:
     assert scores(rewards, "D", "n1", "n2") == [int(str(case["score"])) * 10, 100]
 
 
-def test_rewards_of_all_kinds_in_a_row() -> None:
+def test_rewards_of_all_kinds_give_the_golden_values() -> None:
     rewards = table()
     told = []
     for reward in (0.5, 0.0, 0.0, 1.0, 1.0, 1.0):
@@ -60,7 +60,7 @@ def test_where_nothing_is_known_the_best_is_expected() -> None:
     assert scores(table(), "D", "n1", "n2") == [100, 100]
 
 
-def test_a_node_where_others_fail_is_expected_to_be_bad_for_a_new_type() -> None:
+def test_a_new_type_is_expected_to_fail_where_others_fail() -> None:
     rewards = table()
     for _ in range(5):
         rewards.reward("D", "n1", 0.0, time=0.0)
@@ -73,26 +73,26 @@ def test_a_type_that_fails_where_others_do_well_is_expected_to_fail_elsewhere() 
         rewards.reward("D", "n1", 0.0, time=0.0)
         for _ in range(20):
             rewards.reward("E", "n1", 1.0, time=0.0)
-    # The node has seen so much of E that it is hardly to blame.
+    # The node has seen so many pods of type E that it is hardly to blame.
     assert scores(rewards, "D", "n1", "n2") == [10, 10]
     assert scores(rewards, "E", "n1", "n2") == [100, 100]
 
 
-def test_a_type_that_fails_on_two_nodes_where_nobody_else_is_seen_is_not_to_blame() -> None:
+def test_a_type_that_fails_on_nodes_without_other_types_is_not_to_blame() -> None:
     rewards = table()
     for name in ("n1", "n2") * 5:
         rewards.reward("D", name, 0.0, time=0.0)
     assert scores(rewards, "D", "n1", "n2", "n3") == [50, 50, 100]
 
 
-def test_a_type_whose_nodes_are_all_gone_is_expected_to_do_as_it_does_in_general() -> None:
+def test_a_type_whose_nodes_are_gone_is_expected_to_do_as_in_general() -> None:
     rewards = table()
     for _ in range(5):
         rewards.reward("D", "gone", 0.0, time=0.0)
     assert scores(rewards, "D", "n1") == [50]
 
 
-def test_values_drift_half_way_back_in_each_half_life() -> None:
+def test_values_drift_halfway_back_in_each_half_life() -> None:
     rewards = table(half_life=DAY)
     for _ in range(10):
         rewards.reward("D", "n1", 0.0, time=0.0)
@@ -106,14 +106,14 @@ def test_values_drift_half_way_back_in_each_half_life() -> None:
     ]
 
 
-def test_what_is_told_late_counts_at_the_time_of_what_is_known() -> None:
+def test_a_late_outcome_counts_at_the_time_of_the_existing_value() -> None:
     rewards = table(half_life=DAY)
     rewards.reward("D", "n1", 0.0, time=DAY)
     rewards.reward("D", "n1", 0.0, time=0.0)
     assert rewards.at(Pair("D", "n1"), DAY) == pytest.approx(0.81)
 
 
-def test_values_that_were_rewarded_longest_ago_go_when_there_are_too_many() -> None:
+def test_the_least_recently_rewarded_values_are_dropped_if_there_are_too_many() -> None:
     rewards = table(most=6)
     for name in ("a", "b", "c"):
         rewards.reward(name, "n1", 0.0, time=0.0)
@@ -153,7 +153,7 @@ def test_columns_follow_the_rewards_and_the_nodes() -> None:
     assert ask()[1:] == [90, 50]
 
 
-def test_more_changes_than_values_are_followed_as_well() -> None:
+def test_columns_follow_more_changes_than_there_are_values() -> None:
     rewards, cluster = table(most=3), ClusterState()
     cluster.add_node(node("n1"))
     columns = RewardColumns(rewards)
@@ -175,7 +175,7 @@ def test_more_changes_than_values_are_followed_as_well() -> None:
     st.floats(0, 1e10),
     st.sampled_from([0.0, 1.0, DAY]),
 )
-def test_scores_stay_in_range_whatever_happens(
+def test_scores_stay_in_range_for_any_outcomes(
     told: list[tuple[str, str, float, float]], time: float, half_life: float
 ) -> None:
     rewards = table(half_life=half_life, most=5)

@@ -1,4 +1,4 @@
-"""SafeOverload and SafeBalance against the golden file, and where they go beyond it."""
+"""SafeOverload and SafeBalance compared with the golden file, and what they do beyond it."""
 
 import math
 import sys
@@ -37,7 +37,7 @@ def named(name: str) -> dict[str, Any]:
 
 
 def measured(vector: dict[str, Any], resource: str = "cpu") -> tuple[NodeBuilder, PodBuilder]:
-    """The node and the pod of a vector, which is about one resource."""
+    """The node and the pod of a vector for one resource."""
     unit = "m" if resource == "cpu" else ""
     built = node("n1").allocatable(**{resource: f"{vector['capacity']}{unit}"})
     built = built.annotations(
@@ -54,7 +54,9 @@ def arguments(vector: dict[str, Any]) -> dict[str, object]:
 
 @pytest.mark.parametrize("resource", ["cpu", "memory"])
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
-def test_one_resource_is_judged_as_in_the_golden_file(vector: dict[str, Any], resource: str) -> None:
+def test_the_risk_of_one_resource_equals_that_of_the_golden_file(
+    vector: dict[str, Any], resource: str
+) -> None:
     there, web = measured(vector, resource)
     cluster = loaded(there)
     overload = made(SafeOverload, cluster, **arguments(vector))
@@ -65,7 +67,7 @@ def test_one_resource_is_judged_as_in_the_golden_file(vector: dict[str, Any], re
 
 
 @pytest.mark.parametrize("expected", CLUSTER["nodes"], ids=[each["node"] for each in CLUSTER["nodes"]])
-def test_a_node_of_the_golden_cluster(expected: dict[str, Any]) -> None:
+def test_the_scores_of_nodes_equal_those_of_the_golden_cluster(expected: dict[str, Any]) -> None:
     cluster = loaded(IDLE, SPIKY, WARM, FULL, FORECAST, BARE, CPU_ONLY)
     name = expected["node"]
     overload, balance = made(SafeOverload, cluster), made(SafeBalance, cluster)
@@ -74,7 +76,7 @@ def test_a_node_of_the_golden_cluster(expected: dict[str, Any]) -> None:
     assert scores(balance, WEB, cluster)[name] == expected["balance_score"] * 10
 
 
-def test_what_is_not_known_has_no_say_and_a_node_without_anything_is_the_worst() -> None:
+def test_unknown_values_do_not_count_and_a_node_without_any_is_the_worst() -> None:
     cluster = loaded(BARE, CPU_ONLY)
     overload, balance = made(SafeOverload, cluster), made(SafeBalance, cluster)
     assert refused(overload, WEB, cluster) == {}
@@ -84,7 +86,7 @@ def test_what_is_not_known_has_no_say_and_a_node_without_anything_is_the_worst()
 
 @pytest.mark.parametrize(
     ("missing", "bare", "cpu_only"),
-    # The worst of the resources counts: 50, 0, or all of cpu free and no memory asked for beyond the pod's.
+    # The worst of the resources counts: 50, 0, or all of cpu free and no memory requested except by the pod.
     [("FailOpen", 50, 50), ("FailClosed", 0, 0), ("Requests", 100, 80)],
 )
 def test_scores_of_missing_measurements_follow_the_policy(missing: str, bare: int, cpu_only: int) -> None:
@@ -93,7 +95,7 @@ def test_scores_of_missing_measurements_follow_the_policy(missing: str, bare: in
     assert scores(agent, WEB, cluster) == {"bare": bare, "cpuonly": cpu_only}
 
 
-def test_if_it_fails_closed_nodes_without_measurements_are_refused_in_words() -> None:
+def test_with_fail_closed_nodes_without_measurements_are_rejected_with_a_reason() -> None:
     cluster = loaded(BARE, CPU_ONLY, IDLE, FULL)
     assert refused(made(SafeOverload, cluster, missing="FailClosed"), WEB, cluster) == {
         "bare": [REASON_NO_MEASUREMENTS],
@@ -102,20 +104,20 @@ def test_if_it_fails_closed_nodes_without_measurements_are_refused_in_words() ->
     }
 
 
-def test_requests_of_the_nodes_pods_stand_in_for_measurements_if_so_configured() -> None:
+def test_requests_of_pods_replace_measurements_if_so_configured() -> None:
     cluster = loaded(BARE, pod("other").requests(cpu="7").on("bare"))
     agent = made(SafeOverload, cluster, missing="Requests")
     assert refused(agent, WEB, cluster) == {"bare": [CPU_REASON]}
     assert refused(agent, pod("small").requests(cpu="200m"), cluster) == {}
 
 
-def test_requests_that_stand_in_for_a_mean_do_not_vary() -> None:
+def test_requests_that_replace_a_mean_do_not_vary() -> None:
     cluster = loaded(BARE, pod("other").requests(cpu="4").on("bare"))
     cluster.measures.put({"cpu/std": {"bare": (3000.0, math.nan)}}, now=0.0)
     assert refused(made(SafeOverload, cluster, missing="Requests"), WEB, cluster) == {}
 
 
-def test_a_refusal_names_resource_threshold_and_acceptable_risk() -> None:
+def test_a_rejection_names_the_resource_the_threshold_and_the_acceptable_risk() -> None:
     cluster = loaded(CPU_ONLY)
     agent = made(SafeOverload, cluster, utilization=70, percentile=5)
     reason = "node(s) would use over 70 percent of their cpu with a risk above 5 percent"
@@ -124,19 +126,19 @@ def test_a_refusal_names_resource_threshold_and_acceptable_risk() -> None:
 
 @pytest.mark.parametrize("spoiled", ["NaN", "Inf", "-inf"])
 @pytest.mark.parametrize("annotation", ["mean-free-cpu", "std-free-cpu"])
-def test_a_statistic_that_is_no_finite_number_is_none(annotation: str, spoiled: str) -> None:
+def test_a_statistic_that_is_not_a_finite_number_is_unknown(annotation: str, spoiled: str) -> None:
     cluster = loaded(FULL.annotations(**{annotation: spoiled}))
     assert refused(made(SafeOverload, cluster), WEB, cluster) == {"full": [MEMORY_REASON]}
 
 
-def test_a_node_that_offers_nothing_of_a_resource_has_no_statistics_of_it() -> None:
+def test_a_node_without_a_resource_has_no_statistics_of_it() -> None:
     cluster = loaded(FULL.allocatable(cpu="0"))
     agent = made(SafeOverload, cluster)
     assert refused(agent, WEB, cluster) == {"full": [MEMORY_REASON]}
     assert scores(made(SafeBalance, cluster), WEB, cluster) == {"full": 40}
 
 
-def test_a_deviation_that_is_missing_or_negative_is_none() -> None:
+def test_a_missing_or_negative_deviation_counts_as_0() -> None:
     steady = node("steady").allocatable(cpu="4").annotations(**{"mean-free-cpu": "900"})
     negative = node("negative").allocatable(cpu="4")
     negative = negative.annotations(**{"mean-free-cpu": "900", "std-free-cpu": "-5"})
@@ -147,7 +149,7 @@ def test_a_deviation_that_is_missing_or_negative_is_none() -> None:
 
 
 @pytest.mark.parametrize(("request_", "score"), [("1600m", 100), ("1601m", 0)])
-def test_if_no_risk_is_acceptable_only_its_absence_is_good(request_: str, score: int) -> None:
+def test_if_no_risk_is_acceptable_only_nodes_without_risk_score(request_: str, score: int) -> None:
     there, _ = measured(named("F sigma0 at threshold"))
     cluster, web = loaded(there), pod("web").requests(cpu=request_)
     agent = made(SafeOverload, cluster, percentile=0)
@@ -155,7 +157,7 @@ def test_if_no_risk_is_acceptable_only_its_absence_is_good(request_: str, score:
     assert scores(agent, web, cluster) == {"n1": score}
 
 
-def test_an_init_container_counts_if_it_asks_for_more() -> None:
+def test_an_init_container_counts_if_it_requests_more() -> None:
     there, _ = measured(named("A"))
     cluster = loaded(there)
     web = pod("web").requests(cpu="200m").container("side", cpu="200m").init_container("first", cpu="1500m")
@@ -167,7 +169,7 @@ def test_an_init_container_counts_if_it_asks_for_more() -> None:
 @pytest.mark.parametrize(
     ("forecast", "weight", "score"), [("1000", 20, 80), ("1000", 50, 10), ("1000", 100, 0), ("N/A", 100, 90)]
 )
-def test_forecasts_count_by_their_weight(forecast: str, weight: int, score: int) -> None:
+def test_forecasts_count_with_their_weight(forecast: str, weight: int, score: int) -> None:
     there, web = measured(next(vector for vector in VECTORS if vector["forecast_free"] is not None))
     cluster = loaded(there.annotations(**{"forcasted-free-cpu": forecast}))
     assert scores(made(SafeOverload, cluster, forecastWeight=weight), web, cluster) == {"n1": score}
@@ -182,7 +184,7 @@ def test_pods_that_came_after_the_measurement_count_with_their_requests() -> Non
     assert refused(agent, WEB, cluster) == {"bare": [CPU_REASON]}
 
 
-def test_pods_that_are_imagined_on_a_node_count_between_two_questions() -> None:
+def test_pods_of_a_dry_run_count_between_two_calls() -> None:
     cluster = loaded(BARE)
     cluster.measures.put({"cpu/mean": {"bare": (1000.0, 50.0)}}, now=50.0)
     agent, info, one = made(SafeOverload, cluster), PodInfo.of(WEB), cluster.one_node(0)
@@ -222,7 +224,7 @@ def test_scores_are_rounded_to_the_nearest_ten_if_so_configured() -> None:
     assert scores(made(SafeOverload, cluster, roundScores=True), WEB, cluster) == {"cpuonly": 90}
 
 
-def test_fine_scores_tell_apart_what_tens_do_not() -> None:
+def test_fine_scores_distinguish_what_tens_do_not() -> None:
     busier = CPU_ONLY.annotations(**{"mean-free-cpu": "2300"})
     cluster = loaded(CPU_ONLY, node("busier").allocatable(cpu="8").annotations(**busier.metadata.annotations))
     assert scores(made(SafeOverload, cluster), WEB, cluster) == {"cpuonly": 80, "busier": 80}
@@ -242,11 +244,11 @@ def test_the_table_of_a_distribution_is_logged_on_demand() -> None:
     assert [(line["node"], line["resource"]) for line in logged] == [("warm", "cpu"), ("warm", "memory")]
     assert logged[0]["alpha"] == pytest.approx(34.5866, abs=1e-3)
     assert len(logged[0]["table"]) == 21
-    # At 90%: what is below is 1 without the risk.
+    # At 90%: the cumulative probability is 1 minus the risk.
     assert logged[0]["table"][18][2] == pytest.approx(1 - 0.00466236795, abs=1e-6)
 
 
-def test_the_environment_says_what_it_can() -> None:
+def test_the_environment_sets_arguments() -> None:
     environ = {
         "SAFEUTILIZATION": "80",
         "SAFEPERCENTILE": "5",
@@ -263,34 +265,34 @@ def test_the_environment_says_what_it_can() -> None:
 
 
 @pytest.mark.parametrize("text", ["abc", "0.9", "101", "-1", " 80", "8_0", "\u0668\u0660", ""])
-def test_what_the_environment_says_wrongly_is_the_default_with_a_warning(text: str) -> None:
+def test_an_invalid_environment_variable_is_ignored_with_a_warning(text: str) -> None:
     with structlog.testing.capture_logs() as logged:
         assert SafeOverload.environment({"SAFEUTILIZATION": text}) == {}
     assert [line["variable"] for line in logged] == (["SAFEUTILIZATION"] if text else [])
 
 
 @pytest.mark.parametrize("text", ["True", "1", "yes", ""])
-def test_the_table_is_printed_for_true_alone(text: str) -> None:
+def test_the_table_is_printed_only_for_true(text: str) -> None:
     assert SafeOverload.environment({"SAFEPRINTTABLE": text}) == {}
 
 
 @pytest.mark.parametrize(
     "args", [{"utilization": 101}, {"utilization": 0.9}, {"missing": "Open"}, {"speed": 1}]
 )
-def test_wrong_arguments_are_an_error_in_one_line(args: dict[str, object]) -> None:
+def test_invalid_arguments_are_an_error_in_one_line(args: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"^arguments of SafeOverload: ") as caught:
         made(SafeOverload, loaded(), **args)
     assert "\n" not in str(caught.value)
 
 
-def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(UserError, match=r"SafeOverload needs scipy: pip install 'longshore\[agents\]'"):
         made(SafeOverload, loaded())
     assert made(SafeBalance, loaded()).name == "SafeBalance"
 
 
-def test_refused_pods_are_woken_by_measurements_and_by_pods_that_go() -> None:
+def test_rejected_pods_are_woken_by_measurements_and_deleted_pods() -> None:
     wakes = {
         (wake.resource, action) for wake in made(SafeOverload, loaded()).wakes_on for action in wake.actions
     }
@@ -302,7 +304,7 @@ def test_refused_pods_are_woken_by_measurements_and_by_pods_that_go() -> None:
     }
 
 
-def test_answers_about_one_node_are_those_of_many() -> None:
+def test_the_results_for_one_node_equal_those_for_many() -> None:
     cluster = loaded(IDLE, SPIKY, WARM, FULL, FORECAST, BARE, CPU_ONLY)
     for missing in ("Neutral", "FailOpen", "FailClosed", "Requests"):
         for kind in (SafeOverload, SafeBalance):

@@ -1,4 +1,4 @@
-"""Target load packing: the published numbers, what a pod is taken to use, and what is not known."""
+"""Target load packing: the published numbers, the predicted usage of a pod, and missing measurements."""
 
 import pytest
 from hypothesis import example, given
@@ -11,7 +11,7 @@ from longshore.errors import UserError
 from longshore.testing import node, pod
 
 NODE = node("n1").allocatable(cpu="4", memory="8Gi")
-# Uses nothing: its limit says so.
+# A pod that uses nothing, according to its limit.
 IDLE = pod("idle").requests(cpu="0").limits(cpu="0")
 
 
@@ -33,7 +33,7 @@ def test_the_target_can_be_set(used: float, expected: int) -> None:
     assert score(used, targetUtilization=50) == expected
 
 
-def test_the_pod_counts_with_its_limit_or_with_more_than_it_asks_for_or_with_a_whole_core() -> None:
+def test_the_pod_counts_with_its_limit_or_more_than_its_request_or_one_core() -> None:
     agent = Loaded().agent(TargetLoadPacking)
     limited = pod("a").requests(cpu="100m").limits(cpu="300m")
     asking = pod("b").requests(cpu="100m")
@@ -47,7 +47,7 @@ def test_defaults_for_pods_without_limits_can_be_set() -> None:
     assert [agent.predicted(PodInfo.of(each)) for each in (asking, pod("c"))] == [200, 250]
 
 
-def test_use_is_measured_against_the_capacity_rather_than_what_is_allocatable() -> None:
+def test_usage_is_compared_with_the_capacity_rather_than_allocatable() -> None:
     nodes = Loaded(node("n1").allocatable(cpu="2").capacity(cpu="4"), load={"cpu/mean": {"n1": 1600}})
     assert nodes.scores(nodes.agent(TargetLoadPacking), IDLE) == {"n1": 100}
 
@@ -61,7 +61,7 @@ def test_a_pod_that_came_after_the_measurement_counts_with_its_request() -> None
 @pytest.mark.parametrize(
     ("missing", "expected"), [("Neutral", 0), ("FailOpen", 50), ("FailClosed", 0), ("Requests", 70)]
 )
-def test_a_node_that_was_not_measured_is_scored_by_the_policy(missing: str, expected: int) -> None:
+def test_a_node_without_measurements_is_scored_by_the_policy(missing: str, expected: int) -> None:
     nodes = Loaded(NODE, pod("there").requests(cpu="800m").on("n1"))
     assert nodes.scores(nodes.agent(TargetLoadPacking, missing=missing), IDLE) == {"n1": expected}
 
@@ -77,7 +77,7 @@ def test_a_node_that_was_not_measured_is_scored_by_the_policy(missing: str, expe
         {"watcherAddress": "http://127.0.0.1:2020"},
     ],
 )
-def test_arguments_that_make_no_sense_are_told_in_one_line(args: dict[str, object]) -> None:
+def test_invalid_arguments_are_reported_in_one_line(args: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"^arguments of TargetLoadPacking: .*$"):
         Loaded().agent(TargetLoadPacking, **args)
 
@@ -90,7 +90,7 @@ def test_arguments_that_make_no_sense_are_told_in_one_line(args: dict[str, objec
 )
 @example(used=1.8e306, cpu=1, target=1, asked=0)
 @example(used=-1.8e306, cpu=1, target=1, asked=0)
-def test_scores_stay_in_range_whatever_was_measured(used: float, cpu: int, target: int, asked: int) -> None:
+def test_scores_stay_in_range_for_any_measurements(used: float, cpu: int, target: int, asked: int) -> None:
     nodes = Loaded(node("n1").allocatable(cpu=f"{cpu}m"), load={"cpu/mean": {"n1": used}})
     agent = nodes.agent(TargetLoadPacking, targetUtilization=target)
     assert 0 <= nodes.scores(agent, pod("a").requests(cpu=f"{asked}m"))["n1"] <= 100

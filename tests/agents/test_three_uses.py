@@ -1,7 +1,7 @@
-"""Every agent in its three uses: in the simulator, asked as an extender, and as a plugin by name.
+"""Every agent in its three uses: in the simulator, as an extender, and as a plugin by name.
 
-One of two nodes is the worse in all that agents look at, and comes first by name: whoever prefers the other
-one has looked.
+One of two nodes is worse in everything that agents read, and comes first by name. So an agent that prefers
+the other one has read it.
 """
 
 import time
@@ -25,7 +25,7 @@ from longshore.testing import NodeBuilder, PodBuilder, node, pod
 GIB = 2**30
 # Each by the name of its agent.
 PLUGINS = {plugin.name: (name, plugin) for name in known_agents() for plugin in choose([name])[0].plugins}
-# The template has no opinion.
+# The template gives all nodes the same score.
 INDIFFERENT = {"Foo"}
 
 CONFIGURATION = """
@@ -40,7 +40,7 @@ longshore: {{tieBreak: first}}
 
 
 def there(name: str, *, used: int, congestion: int) -> NodeBuilder:
-    """`used`: of 8000 thousandths of a core, and as much is asked for."""
+    """A node with 8000 thousandths of a core, of which this many are used and requested."""
     return (
         node(name)
         .allocatable(cpu="8", memory="16Gi")
@@ -63,7 +63,7 @@ def a_pod(name: str) -> PodBuilder:
 
 
 NODES = [there("bad", used=7600, congestion=100), there("good", used=2000, congestion=0)]
-# On the bad one more is used than was asked for.
+# On the bad node, more is used than requested.
 THERE = [
     pod(f"on-{name}").requests(cpu="2500m", memory="5Gi").limits(cpu="3", memory="6Gi").on(name)
     for name in ("bad", "good")
@@ -84,7 +84,7 @@ def tell(engine: Engine, objects: Sequence[Node | Pod], *, now: float) -> None:
 
 
 def answer(engine: Engine, requests: Sequence[Instruction], *, now: float) -> None:
-    """Nothing that is looked for is there, and all that is written is."""
+    """Answer that no requested object exists, and that every write succeeds."""
     for request in requests:
         if isinstance(request, Request):
             outcome = Gone() if isinstance(request.effect, GetObject) else Succeeded()
@@ -92,7 +92,7 @@ def answer(engine: Engine, requests: Sequence[Instruction], *, now: float) -> No
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_in_the_simulator(plugin: str) -> None:
+def test_every_agent_decides_in_the_simulator(plugin: str) -> None:
     _, registered = PLUGINS[plugin]
     placed = schedule(nodes=NODES, pods=[*THERE, *FAILED, WEB], plugins=[registered.thing])
     assert placed["web"] == expected(plugin)
@@ -100,7 +100,7 @@ def test_in_the_simulator(plugin: str) -> None:
 
 @pytest.mark.parametrize("sent", [False, True], ids=["by names", "whole nodes"])
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_asked_as_a_kube_scheduler_asks_an_extender(plugin: str, sent: bool) -> None:
+def test_every_agent_decides_as_an_extender_of_kube_scheduler(plugin: str, sent: bool) -> None:
     agent, registered = PLUGINS[plugin]
     made, now = make(agent), time.monotonic()
     tell(made.engine, [*NODES, *THERE, *FAILED], now=now)
@@ -115,7 +115,7 @@ def test_asked_as_a_kube_scheduler_asks_an_extender(plugin: str, sent: bool) -> 
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_as_a_plugin_that_a_configuration_enables_by_its_name(plugin: str, tmp_path: Path) -> None:
+def test_every_agent_decides_as_a_plugin_enabled_by_name(plugin: str, tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(CONFIGURATION.format(plugin=plugin))
     setup = set_up(str(file))

@@ -3,7 +3,7 @@
 import pytest
 
 from longshore.api import Node, Pod
-from longshore.ask.pin_plan import How, Plan, Wish, plan
+from longshore.ask.pin_plan import PinOptions, PinPlan, PinRequest, plan_pins
 from longshore.errors import UserError
 from longshore.pin.labels import legacy_key, pin_key
 from longshore.testing import node, pod
@@ -20,22 +20,22 @@ def planned(
     scheduler: str | None = None,
     force: bool = False,
     also: bool = False,
-) -> Plan:
-    how = How(scheduler=scheduler, force=force, also=also)
+) -> PinPlan:
+    options = PinOptions(scheduler=scheduler, force=force, also=also)
     by_name = {each.metadata.name: each for each in nodes or (node("n1"), node("n2"))}
-    return plan([Wish(name, to, now)], by_name, namespace="shop", how=how)
+    return plan_pins([PinRequest(name, to, now)], by_name, namespace="shop", options=options)
 
 
 def labeled(name: str, value: str = "", *, key: str = KEY) -> Node:
     return node(name).labels(**{key: value})
 
 
-def the_warning(plan: Plan) -> str:
+def the_warning(plan: PinPlan) -> str:
     (warning,) = plan.warnings
     return warning
 
 
-def test_nothing_is_warned_of_where_all_is_well() -> None:
+def test_a_pin_without_problems_has_no_warnings() -> None:
     found = planned(WEB)
     assert found.changes == {"n1": {KEY: ""}}
     assert found.warnings == ()
@@ -78,20 +78,20 @@ def test_force_is_the_value() -> None:
     assert planned(WEB, labeled("n1"), force=True).changes == {"n1": {KEY: "force"}}
 
 
-def test_force_that_is_lost_is_warned_of() -> None:
+def test_losing_force_is_a_warning() -> None:
     found = planned(WEB, labeled("n1", "force"))
     assert found.changes == {"n1": {KEY: ""}}
-    assert "was pinned to n1 by force, and is no longer" in the_warning(found)
+    assert "was pinned to n1 by force, and no longer is" in the_warning(found)
 
 
-def test_a_label_beside_one_with_force_does_not_count() -> None:
+def test_a_label_without_force_has_no_effect_next_to_one_with_force() -> None:
     found = planned(WEB, node("n1"), labeled("n2", "force"), also=True)
     assert "goes to n2 and not to n1" in the_warning(found)
 
 
-def test_force_beside_labels_without_it_makes_them_not_count() -> None:
+def test_force_overrides_labels_without_it() -> None:
     found = planned(WEB, node("n1"), labeled("n2"), labeled("n3", "force"), also=True, force=True)
-    assert "goes no more to n2: " in the_warning(found)
+    assert "no longer goes to n2: " in the_warning(found)
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_which_scheduler_is_meant(now: Pod | None, asked: str | None, expected: 
     assert planned(now, scheduler=asked).pins[0].scheduler == expected
 
 
-def test_a_pod_of_another_scheduler_is_warned_of() -> None:
+def test_a_pod_of_another_scheduler_is_a_warning() -> None:
     warning = the_warning(planned(WEB.scheduler("default-scheduler"), scheduler="static"))
     assert "schedulerName default-scheduler" in warning
-    assert "scheduler static does not look at such pods" in warning
+    assert "scheduler static ignores them" in warning
 
 
-def test_another_scheduler_is_warned_of_once_for_all_pods_of_a_set() -> None:
+def test_another_scheduler_is_one_warning_for_all_pods_of_a_set() -> None:
     other = WEB.scheduler("other")
-    wishes = [Wish("web-0", "n1", other), Wish("web-1", "n1", other)]
-    found = plan(wishes, {"n1": node("n1")}, namespace="shop", how=How(scheduler="static"))
+    requests = [PinRequest("web-0", "n1", other), PinRequest("web-1", "n1", other)]
+    found = plan_pins(requests, {"n1": node("n1")}, namespace="shop", options=PinOptions(scheduler="static"))
     assert len(found.pins) == 2
     assert the_warning(found).startswith("pods of StatefulSet web have schedulerName other")
 
@@ -126,7 +126,7 @@ def test_another_scheduler_is_warned_of_once_for_all_pods_of_a_set() -> None:
 def test_a_pod_that_runs_elsewhere_moves_when_it_is_deleted() -> None:
     warning = the_warning(planned(WEB.on("n2").phase("Running")))
     assert warning == (
-        "shop/web-0 runs on n2 until it is deleted and comes back on n1: kubectl delete pod web-0 -n shop"
+        "shop/web-0 runs on n2 until it is deleted; to move it to n1, run kubectl delete pod web-0 -n shop"
     )
 
 
@@ -139,39 +139,39 @@ def test_a_pod_that_has_ended_runs_nowhere() -> None:
     assert (found.pins[0].exists, found.pins[0].runs_on, found.warnings) == (True, "", ())
 
 
-def test_a_pod_that_nobody_brings_back_is_warned_of() -> None:
+def test_a_pod_without_a_controller_is_a_warning() -> None:
     alone = pod("web-0", namespace="shop").scheduler("static").on("n2").phase("Running")
-    assert "nothing brings it back" in the_warning(planned(alone))
+    assert "no controller creates it again" in the_warning(planned(alone))
 
 
-def test_a_pod_that_gets_another_name_each_time_is_warned_of() -> None:
+def test_a_pod_whose_controller_renames_it_is_a_warning() -> None:
     replica = pod("web-0", namespace="shop").scheduler("static").owner("ReplicaSet", "web").on("n2")
-    assert "does not come back under this name" in the_warning(planned(replica))
+    assert "will not be created again with this name" in the_warning(planned(replica))
 
 
 @pytest.mark.parametrize(
     ("to", "force", "words"),
     [
-        (node("n1").unschedulable(), False, "is cordoned: a pod waits until kubectl uncordon n1"),
-        (node("n1").unschedulable(), True, "is cordoned: a pod is sent there all the same"),
-        (node("n1").not_ready(), False, "is not ready: a pod waits until it is"),
-        (node("n1").not_ready(), True, "is not ready: a pod is sent there all the same"),
+        (node("n1").unschedulable(), False, "is cordoned: pods wait until kubectl uncordon n1"),
+        (node("n1").unschedulable(), True, "is cordoned: with --force, pods are bound there anyway"),
+        (node("n1").not_ready(), False, "is not ready: pods wait until it is"),
+        (node("n1").not_ready(), True, "is not ready: with --force, pods are bound there anyway"),
     ],
 )
-def test_a_node_that_takes_no_pods_is_warned_of(to: Node, *, force: bool, words: str) -> None:
+def test_a_node_that_accepts_no_pods_is_a_warning(to: Node, *, force: bool, words: str) -> None:
     found = planned(WEB, to, force=force)
     assert words in the_warning(found)
     assert list(found.changes) == ["n1"]
 
 
-def test_a_label_of_the_older_form_elsewhere_is_warned_of_and_left() -> None:
+def test_an_older_label_on_another_node_is_a_warning_and_stays() -> None:
     older = legacy_key("static", "web-0")
     found = planned(WEB, node("n1"), labeled("n2", key=older))
     assert list(found.changes) == ["n1"]
-    assert the_warning(found) == f"{older} on n2 does not count for shop/web-0 beside this label"
+    assert the_warning(found) == f"{older} on n2 has no effect on shop/web-0: this label takes precedence"
 
 
-def test_what_seems_the_older_form_and_is_the_pin_of_another_pod_is_not_warned_of() -> None:
+def test_the_pin_of_another_pod_that_looks_older_is_no_warning() -> None:
     """Of web-0 in namespace eu, for scheduler mine."""
     found = planned(WEB.scheduler("mine.eu"), node("n1"), labeled("n2", key="rf.scheduler.mine.eu/web-0"))
     assert found.warnings == ()
@@ -180,8 +180,8 @@ def test_what_seems_the_older_form_and_is_the_pin_of_another_pod_is_not_warned_o
 @pytest.mark.parametrize(
     ("to", "words"),
     [
-        ("workr-1", "there is no node workr-1: did you mean worker-1"),
-        ("elsewhere", "there is no node elsewhere: kubectl get nodes shows those there are"),
+        ("workr-1", "node workr-1 does not exist: did you mean worker-1"),
+        ("elsewhere", "node elsewhere does not exist: kubectl get nodes lists the nodes"),
     ],
 )
 def test_a_node_that_does_not_exist_is_an_error(to: str, words: str) -> None:
@@ -197,6 +197,6 @@ def test_a_node_that_does_not_exist_is_an_error(to: str, words: str) -> None:
         ("web-0", "My_Own", "the scheduler name 'My_Own' cannot be part of a label"),
     ],
 )
-def test_what_cannot_be_a_label_is_an_error(name: str, scheduler: str, words: str) -> None:
+def test_a_name_that_cannot_be_in_a_label_is_an_error(name: str, scheduler: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         planned(None, name=name, scheduler=scheduler)

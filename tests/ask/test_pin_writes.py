@@ -15,7 +15,7 @@ import pytest
 from tests.live.pods import bind, create, manifest, pods, wait_until_running
 from tests.waiting import eventually
 
-from longshore.ask.pin_plan import How
+from longshore.ask.pin_plan import PinOptions
 from longshore.ask.pin_writes import pin
 from longshore.dev import ControlPlane
 from longshore.errors import UserError
@@ -129,7 +129,7 @@ def test_a_pod_that_is_yet_to_come(commands: Commands, nodes: list[str]) -> None
     done = commands.pin("web-0", nodes[0])
     assert done.stdout == (
         f"{commands.namespace}/web-0 is pinned to {nodes[0]} for scheduler rfcustom\n"
-        "  there is no such pod yet\n"
+        "  the pod does not exist yet\n"
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert commands.pins() == {(nodes[0], commands.key("web-0")): ""}
@@ -140,7 +140,7 @@ def test_a_pin_that_moves_to_another_node(commands: Commands, nodes: list[str]) 
     commands.label(nodes[0], key)
     commands.label(nodes[1], key, "whatever")
     done = commands.pin("web-0", nodes[2])
-    assert f"\n  no longer to {nodes[0]}, {nodes[1]}\n" in done.stdout
+    assert f"\n  no longer pinned to {nodes[0]}, {nodes[1]}\n" in done.stdout
     assert commands.pins() == {(nodes[2], key): ""}
 
 
@@ -158,14 +158,14 @@ def test_a_pin_that_is_there_already(commands: Commands, nodes: list[str]) -> No
     assert f"web-0 was already pinned to {nodes[0]}" in done.stdout
 
 
-def test_the_scheduler_of_the_environment_for_a_pod_that_does_not_say(
+def test_the_environment_names_the_scheduler_of_a_pod_that_names_none(
     commands: Commands, nodes: list[str]
 ) -> None:
     commands.pin("web-0", nodes[0], environment={"SCHED_NAME": "static"})
     assert commands.pins() == {(nodes[0], commands.key("web-0", "static")): ""}
 
 
-def test_the_scheduler_of_the_pod_goes_before_that_of_the_environment(
+def test_the_pods_scheduler_takes_precedence_over_the_environment(
     commands: Commands, nodes: list[str]
 ) -> None:
     create(commands.plane, commands.namespace, manifest("web-0", scheduler="own"))
@@ -182,7 +182,7 @@ def test_a_pod_of_another_scheduler_than_the_one_that_is_asked_for(
     assert done.returncode == 0
     assert done.stderr.startswith(
         f"warning: {commands.namespace}/web-0 has schedulerName default-scheduler, "
-        "and scheduler static does not look at such pods"
+        "and scheduler static ignores them"
     )
     assert commands.pins() == {(nodes[0], commands.key("web-0", "static")): ""}
 
@@ -196,7 +196,7 @@ def test_a_pod_that_runs_elsewhere_on_a_node_that_is_cordoned(commands: Commands
     finally:
         commands.plane.kubectl("uncordon", nodes[1])
     moves, cordoned = done.stderr.splitlines()
-    assert moves.endswith(f": kubectl --kubeconfig {config} delete pod db-0 -n {commands.namespace}")
+    assert moves.endswith(f", run kubectl --kubeconfig {config} delete pod db-0 -n {commands.namespace}")
     assert f"node {nodes[1]} is cordoned" in cordoned
     assert commands.pins() == {(nodes[1], commands.key("db-0", "static")): ""}
 
@@ -222,21 +222,21 @@ def test_a_name_that_is_too_long_for_a_label(commands: Commands, nodes: list[str
 
 def test_a_node_that_does_not_exist(commands: Commands, nodes: list[str]) -> None:
     error = the_error(commands.pin("web-0", nodes[0] + "x"))
-    assert f"there is no node {nodes[0]}x: did you mean {nodes[0]}" in error
+    assert f"node {nodes[0]}x does not exist: did you mean {nodes[0]}" in error
     assert commands.pins() == {}
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("pin", "../pods", "n1"), "'..' cannot be the name of a namespace"),
-        (("pin", "Web_0", "n1"), "'Web_0' cannot be the name of a pod"),
-        (("pin", "--record", ".."), "there is no StatefulSet .. in namespace default"),
-        (("pin", "--record", "web", "-n", "../x"), "'../x' cannot be the name of a namespace"),
-        (("unpin", "../x"), "'..' cannot be the name of a namespace"),
+        (("pin", "../pods", "n1"), "'..' is not a valid namespace"),
+        (("pin", "Web_0", "n1"), "'Web_0' is not a valid pod name"),
+        (("pin", "--record", ".."), "StatefulSet .. does not exist in namespace default"),
+        (("pin", "--record", "web", "-n", "../x"), "'../x' is not a valid namespace"),
+        (("unpin", "../x"), "'..' is not a valid namespace"),
     ],
 )
-def test_names_that_nothing_can_have(
+def test_invalid_names_are_an_error(
     control_plane: ControlPlane, arguments: tuple[str, ...], words: str
 ) -> None:
     assert words in the_error(Commands(control_plane, "default").run(*arguments))
@@ -255,7 +255,7 @@ async def test_an_answer_that_is_lost_half_way(commands: Commands, nodes: list[s
     commands.label(nodes[0], key)
     async with Cut(load(commands.plane.kubeconfig)) as client:
         with pytest.raises(UserError, match=f"cut off; nodes changed before {nodes[0]}: {nodes[1]}; "):
-            await pin(client, namespace=commands.namespace, pod="web-0", node=nodes[1], how=How())
+            await pin(client, namespace=commands.namespace, pod="web-0", node=nodes[1], options=PinOptions())
     assert commands.pins() == {(nodes[0], key): "", (nodes[1], key): ""}
 
 
@@ -269,14 +269,14 @@ def test_a_stateful_set_is_recorded_where_its_pods_run(commands: Commands, nodes
     done = commands.pin("--record", "db")
     assert done.stdout == (
         f"{commands.namespace}/db-0 is pinned to {nodes[1]} for scheduler static\n"
-        f"  no longer to {nodes[2]}\n"
+        f"  no longer pinned to {nodes[2]}\n"
         f"{commands.namespace}/db-2 is pinned to {nodes[0]} for scheduler static\n"
-        "left out: db-1: it is pending\n"
+        "not pinned: db-1: the pod is pending\n"
     )
     assert commands.pins() == {(nodes[1], key["db-0"]): "", (nodes[0], key["db-2"]): ""}
 
 
-def test_a_pod_beside_the_stateful_set_is_not_recorded(commands: Commands, nodes: list[str]) -> None:
+def test_a_pod_outside_the_stateful_set_is_not_pinned(commands: Commands, nodes: list[str]) -> None:
     """Of a name that its own might have."""
     stateful_set(commands.plane, commands.namespace, {"db-0": nodes[0]}, replicas=1)
     stray = manifest("db-7", scheduler="static", labels={"app": "other"})
@@ -291,12 +291,12 @@ def test_a_pod_beside_the_stateful_set_is_not_recorded(commands: Commands, nodes
 def test_a_stateful_set_that_runs_nowhere(commands: Commands) -> None:
     stateful_set(commands.plane, commands.namespace, {}, replicas=1)
     error = the_error(commands.pin("--record", "db"))
-    assert f"no pod of StatefulSet {commands.namespace}/db runs anywhere" in error
+    assert f"no pod of StatefulSet {commands.namespace}/db runs on a node" in error
 
 
 def test_a_stateful_set_that_does_not_exist(commands: Commands) -> None:
     error = the_error(commands.pin("--record", "db"))
-    assert f"there is no StatefulSet db in namespace {commands.namespace}" in error
+    assert f"StatefulSet db does not exist in namespace {commands.namespace}" in error
 
 
 def test_nothing_is_recorded_if_one_of_the_nodes_may_not_be_patched(
@@ -308,7 +308,7 @@ def test_nothing_is_recorded_if_one_of_the_nodes_may_not_be_patched(
         "half", namespace=commands.namespace, rules=[GET_SETS, LIST_PODS, LIST_NODES, one_node]
     )
     error = the_error(commands.pin("--record", "db", kubeconfig=caller))
-    assert f'you need the right to patch nodes: nodes "{nodes[1]}" is forbidden' in error
+    assert f'you need permission to patch nodes: nodes "{nodes[1]}" is forbidden' in error
     assert commands.pins() == {}
 
 
@@ -355,25 +355,25 @@ def test_all_namespaces_have_what_one_has_not(commands: Commands, nodes: list[st
     assert commands.namespace in {each["namespace"] for each in everywhere}
 
 
-def test_a_scheduler_that_nothing_is_pinned_for(commands: Commands) -> None:
+def test_a_scheduler_without_pins_has_an_empty_list(commands: Commands) -> None:
     done = commands.pin("--list", "--name", "unheard-of")
-    assert (done.returncode, done.stdout) == (0, "nothing is pinned here\n")
+    assert (done.returncode, done.stdout) == (0, "no pods are pinned\n")
 
 
-def test_a_label_that_names_no_scheduler_is_told(commands: Commands, nodes: list[str]) -> None:
+def test_a_label_without_a_scheduler_is_a_warning(commands: Commands, nodes: list[str]) -> None:
     key = f"rf.scheduler/{commands.namespace}"
     commands.label(nodes[0], key)
     try:
         done = commands.pin("--list")
     finally:
         commands.plane.kubectl("label", "node", nodes[0], f"{key}-")
-    assert f"warning: {key} on {nodes[0]} pins nothing, since it names no scheduler\n" in done.stderr
+    assert f"warning: {key} on {nodes[0]} pins nothing, because it does not name a scheduler\n" in done.stderr
 
 
 # Taking pins away.
 
 
-def test_a_pin_is_taken_away_from_all_nodes(commands: Commands, nodes: list[str]) -> None:
+def test_a_pin_is_removed_from_all_nodes(commands: Commands, nodes: list[str]) -> None:
     for node in nodes[:2]:
         commands.label(node, commands.key("web-0"))
     commands.label(nodes[0], commands.key("web-1"))
@@ -384,19 +384,21 @@ def test_a_pin_is_taken_away_from_all_nodes(commands: Commands, nodes: list[str]
     assert commands.pins() == {(nodes[0], commands.key("web-1")): ""}
 
 
-def test_the_older_form_is_taken_away_too_and_told(commands: Commands, nodes: list[str]) -> None:
+def test_the_older_form_is_removed_too_and_reported(commands: Commands, nodes: list[str]) -> None:
     pod = f"web-{commands.namespace}"
     older = f"rf.scheduler.rfcustom/{pod}"
     commands.label(nodes[0], commands.key(pod))
     commands.label(nodes[1], older)
     done = commands.unpin(pod)
     assert done.stdout.splitlines()[1] == (
-        f"the older label {older} is taken off {nodes[1]}: it was for every {pod}, in whatever namespace"
+        f"the older label {older} is removed from {nodes[1]}: it applied to {pod} in every namespace"
     )
     assert commands.pins() == {}
 
 
-def test_what_may_be_the_pin_of_another_pod_is_left_and_told(commands: Commands, nodes: list[str]) -> None:
+def test_a_label_that_may_pin_another_pod_stays_and_is_a_warning(
+    commands: Commands, nodes: list[str]
+) -> None:
     """In the older form it is for scheduler `mine.<namespace>`; else for `mine`, in the namespace."""
     scheduler = f"mine.{commands.namespace}"
     unclear = f"rf.scheduler.{scheduler}/web-0"
@@ -410,13 +412,13 @@ def test_what_may_be_the_pin_of_another_pod_is_left_and_told(commands: Commands,
     assert commands.pins() == {(nodes[0], unclear): ""}
 
 
-def test_nothing_to_take_away_is_an_error_that_names_what_there_is(
+def test_removing_a_missing_pin_is_an_error_that_names_existing_pins(
     commands: Commands, nodes: list[str]
 ) -> None:
     commands.label(nodes[0], commands.key("web-0", "static"))
     error = the_error(commands.unpin("web-0"))
     assert f"no node is labeled {commands.key('web-0')}; " in error
-    assert "scheduler static has a pin of it: --name static" in error
+    assert "the pod is pinned for scheduler static: give --name static" in error
     assert commands.pins() == {(nodes[0], commands.key("web-0", "static")): ""}
 
 
@@ -436,7 +438,7 @@ def test_nothing_to_take_away_is_an_error_that_names_what_there_is(
         ([LIST_NODES], ("unpin", "db-0", "--name", "rfcustom"), "patch nodes"),
     ],
 )
-def test_a_right_that_is_missing_is_named_and_nothing_is_written(
+def test_a_missing_permission_is_named_and_nothing_is_written(
     commands: Commands,
     nodes: list[str],
     rules: list[dict[str, Any]],
@@ -448,7 +450,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_written(
     caller = commands.plane.service_account("caller", namespace=commands.namespace, rules=rules)
     target = (nodes[0],) if arguments == ("pin", "web-0") else ()
     error = the_error(commands.run(*arguments, *target, "-n", commands.namespace, kubeconfig=caller))
-    assert f"you need the right to {missing}" in error
+    assert f"you need permission to {missing}" in error
     assert f'User "system:serviceaccount:{commands.namespace}:caller" cannot' in error
     assert commands.pins() == {(nodes[1], before): ""}
 

@@ -1,7 +1,7 @@
 """What is pinned, read back from labels that anyone may have written; without a cluster."""
 
 from longshore.api import Node, Pod
-from longshore.ask.pins import Entry, entries, labels_of
+from longshore.ask.pins import ListedPin, labels_of, listed_pins
 from longshore.testing import node, pod
 
 NEW = "rf.scheduler.static.shop/web-0"
@@ -13,13 +13,13 @@ def labeled(name: str, **labels: str) -> Node:
     return node(name).labels(**labels)
 
 
-def listed(*things: Node | Pod, namespace: str = "", scheduler: str | None = None) -> tuple[Entry, ...]:
+def listed(*things: Node | Pod, namespace: str = "", scheduler: str | None = None) -> tuple[ListedPin, ...]:
     nodes = [each for each in things if isinstance(each, Node)]
     pods = [each for each in things if isinstance(each, Pod)]
-    return entries(labels_of(nodes), pods, namespace=namespace, scheduler=scheduler)
+    return listed_pins(labels_of(nodes), pods, namespace=namespace, scheduler=scheduler)
 
 
-def the_one(*things: Node | Pod) -> Entry:
+def the_one(*things: Node | Pod) -> ListedPin:
     (entry,) = listed(*things)
     return entry
 
@@ -85,7 +85,7 @@ def test_the_older_form_without_a_pod_is_for_any_namespace() -> None:
     assert (entry.namespace, entry.notes) == (None, ("older form", "no such pod"))
 
 
-def test_the_older_form_does_not_count_beside_the_newer() -> None:
+def test_the_older_form_has_no_effect_next_to_the_newer() -> None:
     found = listed(labeled("n1", **{NEW: ""}), labeled("n2", **{OLD: ""}), WEB.on("n1"))
     assert [(entry.older, entry.counts, entry.agrees) for entry in found] == [
         (False, True, True),
@@ -93,7 +93,7 @@ def test_the_older_form_does_not_count_beside_the_newer() -> None:
     ]
 
 
-def test_a_label_is_read_in_two_ways_if_there_is_a_pod_for_the_second() -> None:
+def test_a_label_is_read_in_two_ways_if_the_second_pod_exists() -> None:
     both = labeled("n1", **{NEW: ""})
     first, second = listed(
         both, WEB.on("n1"), pod("web-0", namespace="bar").scheduler("static.shop").on("n2")

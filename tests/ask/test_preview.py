@@ -89,14 +89,14 @@ def test_loads_are_those_of_now_and_with_the_plan() -> None:
     assert made.nodes[0].allocatable.cpu == 4000
 
 
-def test_what_does_not_fit_is_told_with_the_reason() -> None:
+def test_pods_that_do_not_fit_have_a_reason() -> None:
     made = shown(*WORKERS, member("one"), member("huge", cpu="9"), trigger())
     assert nodes(made).keys() == {"one"}
     assert made.left_out == (NotPlaced("huge", "0/3 nodes are available: 3 Insufficient cpu."),)
     assert made.bound is None
 
 
-def test_a_set_that_goes_as_a_whole_is_left_out_as_a_whole() -> None:
+def test_an_all_or_nothing_set_is_left_out_as_a_whole() -> None:
     made = shown(*WORKERS, member("one"), member("huge", cpu="9"), trigger(all_or_nothing=True))
     assert made.wanted.all_or_nothing
     assert made.assignments == ()
@@ -114,14 +114,14 @@ def test_objective_and_budget_are_those_of_the_trigger_unless_given() -> None:
     assert len(set(nodes(other).values())) == 2
 
 
-def test_entries_of_the_stored_plan_are_kept_and_the_rest_goes_beside_them() -> None:
+def test_entries_of_the_stored_plan_are_kept_and_the_rest_is_added() -> None:
     made = shown(*WORKERS, member("a"), member("b", cpu="4"), stored(a="n1"), trigger(objective="Pack"))
     assert {each.pod: each.stored for each in made.assignments} == {"a": True, "b": False}
     assert nodes(made)["a"] == "n1"
     assert nodes(made)["b"] != "n1"
 
 
-def test_entries_are_kept_though_another_pod_is_left_out_for_that() -> None:
+def test_entries_are_kept_even_if_another_pod_has_no_room() -> None:
     """As by the scheduler: entries are obeyed, and only a set that goes as a whole gives them up."""
     cluster = (
         worker("n1"),
@@ -154,14 +154,14 @@ def test_entries_that_hold_do_not_go_without_the_rest_of_the_whole() -> None:
     assert {each.pod for each in made.left_out} == {"a", "huge"}
 
 
-def test_a_set_that_goes_as_a_whole_waits_for_a_gate_of_one_of_its_pods() -> None:
+def test_an_all_or_nothing_set_waits_for_a_gate_of_one_pod() -> None:
     made = shown(*WORKERS, member("a"), member("b").gates("quota"), trigger(all_or_nothing=True))
     assert made.left_out == (
         NotPlaced("a", "the set goes only as a whole, and b has the scheduling gate quota"),
     )
 
 
-def test_an_entry_that_does_not_hold_any_more_is_planned_anew() -> None:
+def test_an_entry_that_no_longer_fits_is_planned_again() -> None:
     made = shown(*WORKERS, FULL, member("a", cpu="2"), stored(a="n1"), trigger())
     [a] = made.assignments
     assert (a.node in ("n2", "n3"), a.stored) == (True, False)
@@ -208,14 +208,14 @@ def test_pods_that_have_a_node_or_have_ended_are_not_planned() -> None:
     assert (made.assignments, made.left_out, made.not_planned) == ((), (), ())
 
 
-def test_what_holds_the_set_is_told() -> None:
+def test_the_preview_says_what_holds_the_set() -> None:
     assert "pod set batch has no trigger" in shown(*WORKERS, member("a")).held_by
     held = shown(*WORKERS, member("a"), trigger())
     assert (held.trigger, held.held_by.startswith("pod set batch is held by its trigger go")) == ("go", True)
     assert shown(*WORKERS, member("a"), trigger(state=SCHEDULE)).held_by == ""
 
 
-def test_a_planner_of_the_set_is_warned_of() -> None:
+def test_a_planner_service_of_the_set_is_a_warning() -> None:
     made = shown(*WORKERS, member("a"), trigger(), planner("batch"), planner("other", name="theirs"))
     assert made.warnings == (
         "the planner of the set, Service planner-system/planner, was not asked: "
@@ -223,7 +223,7 @@ def test_a_planner_of_the_set_is_warned_of() -> None:
     )
 
 
-def test_a_planner_where_none_may_be_is_not_warned_of(tmp_path: Path) -> None:
+def test_a_planner_service_that_is_not_used_is_no_warning(tmp_path: Path) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(
         f"{HEADER}leaderElection: {{resourceName: ours}}\n"
@@ -237,7 +237,7 @@ def test_a_planner_where_none_may_be_is_not_warned_of(tmp_path: Path) -> None:
     assert made.warnings == ()
 
 
-def test_a_plugin_of_ones_own_has_a_say(tmp_path: Path) -> None:
+def test_a_custom_plugin_is_evaluated(tmp_path: Path) -> None:
     plugin = tmp_path / "only_n3.py"
     plugin.write_text(
         "from longshore.framework import filter_plugin\n\n\n@filter_plugin\ndef only_n3(pod, node):\n"

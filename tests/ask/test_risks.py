@@ -83,14 +83,14 @@ def test_risks_and_scores_are_those_of_the_agents(
     assert found.scores == {"safe-overload": overload, "safe-balance": balance}
 
 
-def test_the_distribution_is_told_with_the_pod_on_the_node() -> None:
+def test_the_distribution_includes_the_pod() -> None:
     cpu = the_only(look(WARM)).resources["cpu"]
     assert (cpu.capacity, cpu.mean, cpu.deviation) == (8000, 5600.0, 500.0)
     assert (cpu.mu, cpu.sigma) == pytest.approx((0.7625, 0.0625))
     assert (cpu.alpha, cpu.beta) == pytest.approx((34.587, 10.773))
 
 
-def test_a_node_that_is_refused_says_why_of_each_resource() -> None:
+def test_a_rejected_node_has_a_reason_for_each_resource() -> None:
     found = the_only(look(FULL))
     reason = REASON_RISK.format(utilization=90, resource="cpu", percentile=30)
     assert (found.accepted, found.resources["cpu"].accepted) == (False, False)
@@ -104,29 +104,29 @@ def test_one_resource_may_be_refused_alone() -> None:
     assert found.resources["memory"].reason == ""
 
 
-def test_the_worst_node_comes_first_and_those_not_known_last() -> None:
+def test_the_worst_node_is_first_and_unknown_ones_are_last() -> None:
     found = look(BARE, IDLE, FULL, SPIKY, WARM)
     assert [each.name for each in found.nodes] == ["full", "spiky", "warm", "idle", "bare"]
 
 
-def test_of_nodes_without_risk_the_one_that_uses_more_comes_first() -> None:
+def test_nodes_without_risk_are_sorted_by_usage() -> None:
     steady = [loaded(name, (free, 0), (12 * GI, 0)) for name, free in (("low", 7000), ("high", 4000))]
     assert [each.name for each in look(*steady).nodes] == ["high", "low"]
 
 
-def test_nothing_is_told_of_a_node_that_was_not_measured() -> None:
+def test_a_node_without_measurements_has_no_risk() -> None:
     found = the_only(look(BARE))
     cpu = found.resources["cpu"]
     assert (found.risk, found.accepted) == (None, True)
     assert (cpu.mean, cpu.mu, cpu.alpha, cpu.risk, cpu.accepted) == (None, None, None, None, True)
 
 
-def test_a_deviation_of_nothing_has_no_distribution() -> None:
+def test_a_deviation_of_zero_has_no_distribution() -> None:
     cpu = the_only(look(loaded("n", (800, 0), (12 * GI, GI)))).resources["cpu"]
     assert (cpu.alpha, cpu.beta, cpu.risk) == (None, None, 1.0)
 
 
-def test_a_deviation_that_is_not_known_is_told_as_such() -> None:
+def test_an_unknown_deviation_is_shown_as_unknown() -> None:
     """As from metrics-server, of which a single question gives a single sample."""
     once = {"cpu/mean": {"bare": (6000.0, NOW)}, "cpu/p99": {"bare": (6000.0, NOW)}}
     cpu = the_only(look(BARE, values=once)).resources["cpu"]
@@ -152,7 +152,7 @@ def test_the_age_of_measurements() -> None:
     assert found.resources["cpu"].age == 60.0
 
 
-def test_a_provider_goes_before_annotations() -> None:
+def test_a_provider_takes_precedence_over_annotations() -> None:
     values = {
         "cpu/mean": {"full": (1000.0, NOW)},
         "cpu/std": {"full": (100.0, NOW)},
@@ -191,7 +191,7 @@ def test_only_the_nodes_that_are_named() -> None:
 
 
 def test_a_name_that_no_node_has() -> None:
-    with pytest.raises(UserError, match="there is no node ide: did you mean idle\\?"):
+    with pytest.raises(UserError, match="node ide does not exist: did you mean idle\\?"):
         look(IDLE, only=("ide",))
 
 
@@ -199,6 +199,6 @@ def test_a_name_that_no_node_has() -> None:
     ("requests", "words"),
     [({"cpu": "many"}, "cpu: 'many' is not a quantity"), ({"memory": "-1Gi"}, "memory: '-1Gi' is negative")],
 )
-def test_a_demand_that_is_none(requests: dict[str, str], words: str) -> None:
+def test_an_invalid_demand_is_an_error(requests: dict[str, str], words: str) -> None:
     with pytest.raises(UserError, match=words):
         demand(requests)

@@ -10,72 +10,72 @@ from longshore.ask.verification import (
     NO_SUCH_POD,
     NOT_IN_THE_PLAN,
     PENDING,
-    Verdict,
-    judge,
+    Verification,
+    compare,
 )
 from longshore.testing import pod
 
 
-def judged(*pods: Pod, plans: tuple[SchedulePlan, ...] = (), strict: bool = False) -> Verdict:
-    return judge(Found(pods, plans=plans), strict=strict)
+def compared(*pods: Pod, plans: tuple[SchedulePlan, ...] = (), strict: bool = False) -> Verification:
+    return compare(Found(pods, plans=plans), strict=strict)
 
 
-def reasons(verdict: Verdict) -> dict[str, str]:
-    return {each.pod: each.reason for each in verdict.mismatches}
+def reasons(found: Verification) -> dict[str, str]:
+    return {each.pod: each.reason for each in found.mismatches}
 
 
 def test_pods_where_they_are_planned() -> None:
-    verdict = judged(member("a").on("n1"), member("b").on("n2"), plans=(stored(a="n1", b="n2"),), strict=True)
-    assert verdict.holds
-    assert (verdict.plans, verdict.entries) == (1, 2)
+    found = compared(member("a").on("n1"), member("b").on("n2"), plans=(stored(a="n1", b="n2"),), strict=True)
+    assert found.holds
+    assert (found.plans, found.entries) == (1, 2)
 
 
 def test_a_pod_elsewhere_in_the_second_of_two_plans() -> None:
     pods = (member("a").on("n1"), member("b", podset="letters").on("n1"))
-    verdict = judged(*pods, plans=(stored(a="n1"), stored("letters", b="n2")))
-    assert not verdict.holds
-    [found] = verdict.mismatches
-    assert (found.pod_set, found.pod, found.node, found.runs_on) == ("letters", "b", "n2", "n1")
-    assert found.reason == "the pod is on n1"
+    found = compared(*pods, plans=(stored(a="n1"), stored("letters", b="n2")))
+    assert not found.holds
+    [mismatch] = found.mismatches
+    assert (mismatch.pod_set, mismatch.pod, mismatch.node, mismatch.runs_on) == ("letters", "b", "n2", "n1")
+    assert mismatch.reason == "the pod is on n1"
 
 
 def test_a_pod_that_does_not_exist() -> None:
-    assert reasons(judged(plans=(stored(a="n1"),))) == {"a": NO_SUCH_POD}
+    assert reasons(compared(plans=(stored(a="n1"),))) == {"a": NO_SUCH_POD}
 
 
 def test_a_pod_of_the_same_name_elsewhere_is_another_one() -> None:
     there = member("a", namespace="other").on("n1")
-    assert reasons(judged(there, plans=(stored(a="n1"),))) == {"a": NO_SUCH_POD}
+    assert reasons(compared(there, plans=(stored(a="n1"),))) == {"a": NO_SUCH_POD}
 
 
 def test_a_pod_without_a_node_is_a_mismatch_only_if_strict() -> None:
     plans = (stored(a="n1"),)
-    assert judged(member("a"), plans=plans).holds
-    assert reasons(judged(member("a"), plans=plans, strict=True)) == {"a": PENDING}
+    assert compared(member("a"), plans=plans).holds
+    assert reasons(compared(member("a"), plans=plans, strict=True)) == {"a": PENDING}
 
 
 def test_a_pod_that_the_plan_lacks_is_a_mismatch_only_if_strict() -> None:
     pods, plans = (member("a").on("n1"), member("b").on("n1")), (stored(a="n1"),)
-    assert judged(*pods, plans=plans).holds
-    assert reasons(judged(*pods, plans=plans, strict=True)) == {"b": NOT_IN_THE_PLAN}
+    assert compared(*pods, plans=plans).holds
+    assert reasons(compared(*pods, plans=plans, strict=True)) == {"b": NOT_IN_THE_PLAN}
 
 
-def test_a_set_without_a_plan_beside_one_that_has_one_is_a_mismatch_only_if_strict() -> None:
+def test_a_set_without_a_plan_is_a_mismatch_only_if_strict() -> None:
     pods, plans = (member("a").on("n1"), member("held", podset="letters")), (stored(a="n1"),)
-    assert judged(*pods, plans=plans).holds
-    assert reasons(judged(*pods, plans=plans, strict=True)) == {"held": NO_PLAN}
+    assert compared(*pods, plans=plans).holds
+    assert reasons(compared(*pods, plans=plans, strict=True)) == {"held": NO_PLAN}
 
 
-def test_pods_that_nobody_would_plan_are_not_missed() -> None:
+def test_pods_that_are_never_planned_are_not_missed() -> None:
     pods = (
         member("a").on("n1"),
         member("ended").on("n1").phase("Succeeded"),
         member("foreign").scheduler("other").on("n1"),
         pod("alone").on("n1"),
     )
-    assert judged(*pods, plans=(stored(a="n1"),), strict=True).holds
+    assert compared(*pods, plans=(stored(a="n1"),), strict=True).holds
 
 
 def test_no_plan_at_all_holds_unless_strict() -> None:
-    assert judged(member("a")).holds
-    assert not judged(strict=True).holds
+    assert compared(member("a")).holds
+    assert not compared(strict=True).holds

@@ -155,15 +155,15 @@ def test_what_was_written_is_formatted_and_has_no_lint(written: Path) -> None:
         assert done.returncode == 0, done.stdout
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "calm.md").write_text("mine")
     done = run("longshore", "agent", "new", "calm", "--folder", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {tmp_path / 'calm.md'} exists already")
+    assert done.stderr.startswith(f"error: {tmp_path / 'calm.md'} already exists")
     assert [file.name for file in tmp_path.iterdir()] == ["calm.md"]
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("longshore", "agent", "new", "calm", "--folder", str(tmp_path / "file"), cwd=tmp_path)
     assert done.returncode == 1
@@ -174,26 +174,26 @@ def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("Calm", "is no name for an agent"),
-        ("calm_nodes", "is no name for an agent"),
+        ("Calm", "is not a valid name for an agent"),
+        ("calm_nodes", "is not a valid name for an agent"),
         ("-calm", "No such option"),
-        ("calm-", "is no name for an agent"),
-        ("../calm", "is no name for an agent"),
+        ("calm-", "is not a valid name for an agent"),
+        ("../calm", "is not a valid name for an agent"),
         ("c" * 41, "at most 40"),
-        ("", "is no name for an agent"),
-        ("class", "class means something else to Python"),
-        ("json", "json means something else to Python"),
-        ("safe", "agents that are installed"),
-        ("all", "agents that are installed"),
-        ("node-name", "its plugin would be called NodeName"),
-        ("safe-overload", "its plugin would be called SafeOverload"),
-        ("none", "its plugin would be called None, which its code has for something else"),
-        ("type-error", "its plugin would be called TypeError, which its code has for something else"),
-        ("rejection", "its plugin would be called Rejection, which its code has for something else"),
-        ("p-o-d", "its plugin would be called POD, which its code has for something else"),
+        ("", "is not a valid name for an agent"),
+        ("class", "class is a Python keyword or module"),
+        ("json", "json is a Python keyword or module"),
+        ("safe", "is already installed"),
+        ("all", "is already installed"),
+        ("node-name", "the plugin would be named NodeName"),
+        ("safe-overload", "the plugin would be named SafeOverload"),
+        ("none", "the plugin would be named None, which its code already uses"),
+        ("type-error", "the plugin would be named TypeError, which its code already uses"),
+        ("rejection", "the plugin would be named Rejection, which its code already uses"),
+        ("p-o-d", "the plugin would be named POD, which its code already uses"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str, reason: str) -> None:
+def test_an_invalid_agent_name_is_one_line(tmp_path: Path, name: str, reason: str) -> None:
     done = run("longshore", "agent", "new", name, cwd=tmp_path)
     assert done.returncode == 2
     assert reason in done.stderr
@@ -201,7 +201,7 @@ def test_a_name_that_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_name_that_the_code_of_a_new_agent_uses_is_the_name_of_its_class(written: Path) -> None:
+def test_names_in_the_skeleton_cannot_be_the_class_name(written: Path) -> None:
     modules = [ast.parse(file.read_text()) for file in written.glob("*.py")]
     found = [each for module in modules for each in ast.walk(module)]
     used = {each.id for each in found if isinstance(each, ast.Name)}
@@ -211,7 +211,7 @@ def test_no_name_that_the_code_of_a_new_agent_uses_is_the_name_of_its_class(writ
     for plugin in classes:
         name = re.sub(r"\B(?=[A-Z])", "-", plugin).lower()
         done = CliRunner().invoke(command, ["new", name, "--folder", str(written / "none")])
-        assert f"its plugin would be called {plugin}, " in done.stderr
+        assert f"the plugin would be named {plugin}, " in done.stderr
     assert not (written / "none").exists()
 
 
@@ -234,7 +234,7 @@ def test_list_shows_every_agent_with_its_verbs() -> None:
     assert answers["safe-balance"] == ["priorities"]
 
 
-def test_list_goes_on_after_an_agent_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_continues_after_a_broken_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "longshore.agents.no_such_module", "longshore.agents")
     whole = EntryPoint("foo", "longshore.agents.foo", "longshore.agents")
     monkeypatch.setattr(agent_choice, "entry_points", lambda **_: EntryPoints([broken, whole]))

@@ -64,7 +64,7 @@ def annotations(plane: ControlPlane, node: str) -> dict[str, str]:
     return dict(found["metadata"]["annotations"])
 
 
-def test_what_prometheus_knows_is_written(
+def test_values_from_prometheus_are_written(
     control_plane: ControlPlane,
     prometheus: MonitoredNodes,
     nodes: list[str],
@@ -92,11 +92,11 @@ def test_what_pods_ask_for_is_written_without_prometheus(
 ) -> None:
     done = run(*these, "--only", "allocation", "--once")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "2 nodes: 2 annotated, 0 as they should be"
+    assert done.stdout.splitlines()[-1] == "2 nodes: 2 annotated, 0 unchanged"
     found = annotations(control_plane, nodes[0])
     assert (found["requested-cpu"], found["free-cpu"], found["free-gpu"]) == ("0", "8000", "0")
     again = run(*these, "--only", "allocation", "--once")
-    assert again.stdout == "2 nodes: 0 annotated, 2 as they should be\n"
+    assert again.stdout == "2 nodes: 0 annotated, 2 unchanged\n"
 
 
 def test_a_dry_run_shows_what_would_be_written(
@@ -113,7 +113,7 @@ def test_a_dry_run_shows_what_would_be_written(
     assert "mean-free-memory" not in annotations(control_plane, nodes[1])
 
 
-def test_passes_go_on_until_it_is_told_to_stop(nodes: list[str], these: list[str]) -> None:
+def test_passes_repeat_until_stopped(nodes: list[str], these: list[str]) -> None:
     arguments = (*these, "--only", "allocation", "-o", "json")
     with subprocess.Popen(
         [*COMMAND, *arguments],
@@ -162,13 +162,18 @@ def test_a_prometheus_that_does_not_answer_is_one_line(these: list[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "variables", "code", "words"),
     [
-        (("--allocation", "--only", "usage"), {}, 2, "--allocation and --only usage exclude each other"),
-        (("--prometheus", "http://p", "--measurements", "f"), {}, 2, "exclude each other"),
+        (("--allocation", "--only", "usage"), {}, 2, "--allocation and --only usage cannot be combined"),
+        (
+            ("--prometheus", "http://p", "--measurements", "f"),
+            {},
+            2,
+            "--prometheus and --measurements cannot be combined",
+        ),
         (("--prometheus", "ftp://p"), {}, 1, "--prometheus: address: must be"),
         ((), {"PROM_PORT": "many"}, 1, "PROM_IP and PROM_PORT: address: must be"),
-        (("--interval", "often"), {}, 2, "'often' is no duration"),
-        (("--interval", "10m"), {}, 1, "values would be too old before they are renewed"),
-        ((), {"ANNOTATE_FREQ": "900"}, 1, "a pass every 900 s, and values count for 300 s"),
+        (("--interval", "often"), {}, 2, "'often' is not a duration"),
+        (("--interval", "10m"), {}, 1, "values would expire before they are renewed"),
+        ((), {"ANNOTATE_FREQ": "900"}, 1, "a pass runs every 900 s and values expire after 300 s"),
         (("--measurements", "/no/such/file"), {}, 1, "/no/such/file"),
         (("--once",), {"CLUSTER_CONF": "in-cluster"}, 1, "not in a pod"),
         (("--once",), {}, 1, "no kubeconfig found"),
@@ -183,7 +188,7 @@ def test_what_is_wrong_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_variables_of_the_original_that_have_no_effect_are_told() -> None:
+def test_variables_without_effect_are_a_warning() -> None:
     variables = {"USE_FORECAST": "True", "USE_REQ": "true", "NODE_EXP_PORT": "many"}
     done = run("--once", variables=variables)
     assert [line.partition(":")[2].split()[0] for line in done.stderr.splitlines()[:-1]] == [
@@ -198,7 +203,7 @@ def test_a_file_that_names_what_is_written_as_its_source(tmp_path: Path) -> None
     file.write_text("provider: annotations\n")
     done = run("--measurements", str(file), "--once")
     assert done.returncode == 1
-    assert "provider annotations is what is written here" in done.stderr
+    assert "provider annotations cannot be used" in done.stderr
 
 
 def test_the_file_of_the_original_out_of_the_cluster(tmp_path: Path) -> None:
@@ -222,9 +227,9 @@ def test_of_many_nodes_some_are_shown(capsys: pytest.CaptureFixture[str]) -> Non
     show_text(Pass((failed, gone, *nodes), unchanged=3, unmeasured=4, began=0.0, seconds=0.1))
     first, second, *_, more, summary = capsys.readouterr().out.splitlines()
     assert first == "broken: not annotated: the server is busy"
-    assert second == "silent: taken away mean-free-cpu std-free-cpu"
+    assert second == "silent: removed mean-free-cpu std-free-cpu"
     assert more == "and 6 more: -o json shows them"
-    assert summary == "29 nodes: 25 annotated, 3 as they should be, 4 without measurements, 1 failed"
+    assert summary == "29 nodes: 25 annotated, 3 unchanged, 4 without measurements, 1 failed"
 
 
 class Terminal(io.StringIO):

@@ -70,7 +70,7 @@ def test_wrong_arguments_are_one_line_and_exit_code_2(arguments: tuple[str, ...]
     assert done.stderr.count("\n") == 1
 
 
-def test_output_that_nobody_reads_is_no_error() -> None:
+def test_a_closed_output_pipe_is_not_an_error() -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m longshore demo | head -1"],
         capture_output=True,

@@ -144,9 +144,7 @@ SETS = "schedulerName: sets, plugins: {multiPoint: {enabled: [{name: PodSetPlann
         ),
     ],
 )
-def test_check_says_of_a_plugin_that_cannot_be_made_what_run_says(
-    file: Path, profiles: str, problem: str
-) -> None:
+def test_check_reports_a_broken_plugin_as_run_does(file: Path, profiles: str, problem: str) -> None:
     plugin = file.parent / "picky.py"
     plugin.write_text(PICKY)
     file.write_text(f"{HEAD}leaderElection: {{leaderElect: false}}\nprofiles: {profiles}\n")
@@ -160,9 +158,9 @@ def test_check_says_of_a_plugin_that_cannot_be_made_what_run_says(
     assert (told["valid"], told["problems"]) == (False, [problem])
 
 
-def test_a_profile_named_after_pod_sets_that_holds_none_is_told(file: Path) -> None:
+def test_a_profile_with_the_pod_set_name_but_without_the_plugin_is_a_warning(file: Path) -> None:
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     file.write_text(head + "profiles: [{schedulerName: podset-planner-scheduler}]\n")
     done = check(file)
     assert done.returncode == 0
-    assert "nobody holds them" in done.stderr
+    assert "pods of sets are not held or planned" in done.stderr

@@ -38,13 +38,13 @@ def test_the_nodes_before_and_after_the_trigger_and_the_story_between() -> None:
         "20 pods of the set batch wait: pod set batch is held by its trigger go until the quiet time of 2m0s"
         in story
     )
-    held = re.search(r"(\d+\.\d) s +the last pod of the set has come", text)
+    held = re.search(r"(\d+\.\d) s +the last pod of the set is created", text)
     fired = re.search(r"(\d+\.\d) s +2m0s later the trigger fires", text)
     assert held is not None
     assert fired is not None
     assert 119 <= float(fired[1]) - float(held[1]) <= 120
-    assert re.search(r"a plan for \d+ pods is stored.*\d+ pods bound.*all are where the plan says", story)
-    assert "the pods of the set are deleted, and with the last of them the plan" in story
+    assert re.search(r"a plan for \d+ pods is stored.*\d+ pods bound.*all as planned", story)
+    assert "the pods of the set are deleted, and so is the plan" in story
 
 
 def test_all_pods_are_accounted_for_and_those_without_a_node_know_why() -> None:
@@ -71,7 +71,7 @@ def test_many_nodes_share_rows_and_no_line_is_wider_than_a_terminal() -> None:
     assert sum(line.startswith("node-") for line in lines) == 20
 
 
-def test_json_adds_up() -> None:
+def test_numbers_in_the_json_output_add_up() -> None:
     result = json.loads(printed("--nodes", "4", "--pods", "50", "-o", "json"))
     assert sum(result["pods"].values()) == 50
     assert sum(node["pods"] for node in result["after"]) == result["pods"]["bound"]

@@ -214,7 +214,7 @@ def test_a_name_without_a_cluster_is_an_error(no_programs: FakeGo, command: tupl
     done = longshore(command[0], "--name", "nobody", *command[1:])
     assert done.returncode == 1
     assert done.stderr == (
-        "error: no cluster named nobody (there are: none): start it with `longshore dev up --name nobody`\n"
+        "error: no cluster named nobody (existing: none): start it with `longshore dev up --name nobody`\n"
     )
 
 
@@ -222,7 +222,7 @@ def test_a_name_without_a_cluster_is_an_error(no_programs: FakeGo, command: tupl
 def test_name_that_is_no_name(no_programs: FakeGo, name: str) -> None:
     done = longshore("up", "--name", name)
     assert done.returncode == 1
-    assert "is no name for a cluster" in done.stderr
+    assert "is not a valid cluster name" in done.stderr
 
 
 def test_list_without_clusters(no_programs: FakeGo) -> None:

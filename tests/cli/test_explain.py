@@ -131,7 +131,7 @@ def test_a_pod_that_has_a_node_does_not_stand_in_its_own_way(file: Path) -> None
     assert (answer["pod"]["node"], answer["rank"]) == ("b1", 1)
 
 
-def test_what_preemption_would_do_is_told(file: Path) -> None:
+def test_explain_shows_what_preemption_would_do(file: Path) -> None:
     answer = as_json(file, "report")
     assert answer["explanation"]["feasible"] == []
     assert answer["preemption"] == {"node": "a2", "victims": ["shop/cart"], "message": ""}
@@ -143,7 +143,7 @@ def test_a_gated_pod_is_explained_and_its_gate_named(file: Path) -> None:
     assert answer["explanation"]["feasible"] == ["a1", "a2", "b1"]
 
 
-def test_a_pod_of_a_set_is_explained_with_the_profile_of_sets_and_its_trigger_named(file: Path) -> None:
+def test_explain_uses_the_pod_set_profile_and_names_the_trigger(file: Path) -> None:
     answer = as_json(file, "held")
     held = "pod set batch is held by its trigger evening until its state is Schedule"
     assert answer["profile"] == "podset-planner-scheduler"
@@ -170,11 +170,11 @@ def test_a_pod_of_a_set_without_a_trigger(file: Path) -> None:
     [
         ("planned", "planned for a2 by plan {plan}"),
         ("placed", "planned for gpu by plan {plan}"),
-        ("unplaced", "plan {plan} has no node for it: Insufficient cpu"),
+        ("unplaced", "plan {plan} has no node for this pod: Insufficient cpu"),
         ("new", "kept out of the queue by PodSetPlanner: the pod's set is being planned"),
     ],
 )
-def test_what_the_plan_says_of_a_pod_is_told(file: Path, name: str, line: str) -> None:
+def test_explain_shows_what_the_plan_says_about_the_pod(file: Path, name: str, line: str) -> None:
     done = explain(f"shop/{name}", "--record", file)
     assert (done.returncode, done.stderr) == (0, "")
     told = [each.strip() for each in done.stdout.partition("as the cluster is now")[2].splitlines()]
@@ -201,8 +201,8 @@ def test_a_pod_of_another_scheduler_is_explained_with_the_first_profile(file: Pa
     assert done.returncode == 0
     assert done.stdout.startswith("pod shop/foreign: pending; scheduler default-scheduler\n")
     assert done.stderr == (
-        "warning: the pod belongs to scheduler default-scheduler, which may decide otherwise: "
-        "this is profile longshore\n"
+        "warning: the pod belongs to scheduler default-scheduler, which may decide differently: "
+        "this answer is for profile longshore\n"
     )
 
 
@@ -218,7 +218,7 @@ def test_the_profile_of_the_pod_is_used(file: Path, tmp_path: Path) -> None:
     assert answer["warnings"] == []
 
 
-def test_plugins_of_ones_own_have_their_say(file: Path, tmp_path: Path) -> None:
+def test_custom_plugins_are_evaluated(file: Path, tmp_path: Path) -> None:
     plugin = tmp_path / "only_b.py"
     plugin.write_text(
         "from longshore.framework import filter_plugin\n\n\n@filter_plugin\ndef only_b(pod, node):\n"
@@ -268,11 +268,11 @@ def test_lists_of_kubectl_are_read(tmp_path: Path) -> None:
     [
         (b'{"kind": "Pod"}\n{"kind": ', "line 2: Input data was truncated"),
         (b'{"kind": "Pod", "metadata": {"name": "web"}, "spec": 7}', "Pod web: Expected `object`"),
-        (b'{"items": ["web"]}', "'web' is no object"),
-        (b'["web"]', "['web'] is no object"),
+        (b'{"items": ["web"]}', "'web' is not an object"),
+        (b'["web"]', "['web'] is not an object"),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_one_line(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_a_file_that_cannot_be_parsed_is_one_line(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "broken.json"
     file.write_bytes(content)
     done = explain("web", "--record", file)
@@ -285,12 +285,12 @@ def test_a_file_that_cannot_be_understood_is_one_line(tmp_path: Path, content: b
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("nothing", "-n", "shop"), "has no pod nothing in namespace shop; -n names another"),
-        (("web",), "has no pod web in namespace default; -n names another"),
-        (("web", "--scheduler", "http://localhost:1"), "--record and --scheduler exclude each other"),
+        (("nothing", "-n", "shop"), "has no pod nothing in namespace shop; -n chooses another namespace"),
+        (("web",), "has no pod web in namespace default; -n chooses another namespace"),
+        (("web", "--scheduler", "http://localhost:1"), "--record and --scheduler cannot be combined"),
     ],
 )
-def test_what_cannot_be_explained_is_one_line(file: Path, arguments: tuple[str, ...], problem: str) -> None:
+def test_an_invalid_question_is_one_line(file: Path, arguments: tuple[str, ...], problem: str) -> None:
     done = explain(*arguments, "--record", file)
     assert done.returncode == 1
     assert problem in done.stderr

@@ -94,7 +94,7 @@ def test_flags_win_over_the_environment() -> None:
         assert extender.lines[0]["log_level"] == "INFO"
 
 
-def test_a_level_that_there_is_not_is_told_and_is_info() -> None:
+def test_an_unknown_log_level_is_a_warning_and_means_info() -> None:
     with running(*_STANDALONE, "--port=0", LOG_LEVEL="LOUD") as extender:
         warnings = [line for line in extender.lines if line["level"] == "warning"]
         assert [line["found"] for line in warnings] == ["LOUD"]
@@ -159,7 +159,7 @@ def test_levels_leave_out_what_is_below_them(
     """A line `asked` is there for each request, one `answered` for each that an agent had an answer to."""
     log = _log_after_requests(level)
     count = Counter(line["event"] for line in log)
-    found = count["asked"], count["answered"], count["a request is malformed"]
+    found = count["asked"], count["answered"], count["malformed request"]
     assert found == (asked, answered, malformed)
     assert {line["level"] for line in log} == kept
     if asked:
@@ -167,7 +167,7 @@ def test_levels_leave_out_what_is_below_them(
         assert verbs == {"predicates/safe-overload": 3, "priorities/safe-overload": 3}
 
 
-def test_a_broken_agent_is_told_with_its_line_and_the_others_are_served(tmp_path: Path) -> None:
+def test_a_broken_agent_is_reported_with_its_line_and_the_others_are_served(tmp_path: Path) -> None:
     broken = tmp_path / "pigeons.py"
     broken.write_text("import os\n\nclass Pigeons(\n")
     with running(f"--agents=congestion,{broken}", *_STANDALONE[1:], "--port=0") as extender:
@@ -222,13 +222,13 @@ def test_help_names_the_environment() -> None:
     ("arguments", "words"),
     [
         (("--port=0",), "--agents"),
-        (("--agents=saef",), "there is no agent 'saef': choose among"),
+        (("--agents=saef",), "agent 'saef' does not exist: choose from"),
         (("--agents=,",), "no agent was chosen"),
         (("--agents=congestion", "--port=0"), "no kubeconfig found .*--standalone"),
         (("--agents=congestion", "--log-level=loud"), "'loud' is not one of"),
-        (("--agents=congestion", "--tls-cert-file=a.crt"), "--tls-private-key-file go together"),
-        (("--agents=congestion", "--client-ca-file=a.crt"), "--client-ca-file needs --tls-cert-file"),
-        (("--agents=congestion", "--standalone", "--kubeconfig=x"), "--standalone goes without a cluster"),
+        (("--agents=congestion", "--tls-cert-file=a.crt"), "--tls-private-key-file must be given together"),
+        (("--agents=congestion", "--client-ca-file=a.crt"), "--client-ca-file requires --tls-cert-file"),
+        (("--agents=congestion", "--standalone", "--kubeconfig=x"), "--standalone cannot be combined with"),
         ((*_STANDALONE, "--agent-config=/nonexistent"), "cannot read /nonexistent: No such file"),
         (
             ("--agents=congestion", "--measurements=/nonexistent", "--port=0"),
@@ -237,9 +237,9 @@ def test_help_names_the_environment() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_is_one_clear_line(arguments: tuple[str, ...], words: str) -> None:
+def test_invalid_arguments_are_one_line(arguments: tuple[str, ...], words: str) -> None:
     assert re.search(words, refused(*arguments))
 
 
-def test_a_port_that_is_none_is_one_clear_line() -> None:
+def test_an_invalid_port_is_one_line() -> None:
     assert "HTTP_PORT is 'eighty'" in refused(*_STANDALONE, HTTP_PORT="eighty")

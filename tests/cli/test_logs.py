@@ -32,7 +32,7 @@ def line(what: str, level: str = "INFO") -> dict[str, object]:
         ("int", "<class 'int'>"),
     ],
 )
-def test_anything_can_be_told(what: str, expected: object) -> None:
+def test_any_value_can_be_logged(what: str, expected: object) -> None:
     found = line(what)
     assert (found["event"], found["level"], found["what"]) == ("told", "info", expected)
 

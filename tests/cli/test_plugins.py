@@ -88,13 +88,13 @@ def test_json_has_points_weights_and_sources() -> None:
     assert content["notEnabled"] == []
 
 
-def test_a_plugin_that_cannot_be_loaded_gets_one_line() -> None:
+def test_a_plugin_that_cannot_be_loaded_is_one_line() -> None:
     done = plugins("--plugin", "none.py")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: cannot read the plugins in none.py: no such file\n"
 
 
-def test_a_plugin_that_cannot_be_made_gets_one_line() -> None:
+def test_a_plugin_that_cannot_be_created_is_one_line() -> None:
     Path("bad.py").write_text(
         "class Bad:\n    name = 'Bad'\n    def __init__(self, args): args['x']\n"
         "    def permit(self, state, pod, node): ...\n"

@@ -138,7 +138,7 @@ def test_what_a_provider_measured(
 def test_a_node_that_does_not_exist_is_one_line(control_plane: ControlPlane, nodes: list[str]) -> None:
     done = run(f"{nodes[0]}x", "--kubeconfig", str(control_plane.kubeconfig))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: there is no node {nodes[0]}x: did you mean {nodes[0]}")
+    assert done.stderr.startswith(f"error: node {nodes[0]}x does not exist: did you mean {nodes[0]}")
     assert done.stderr.count("\n") == 1
 
 
@@ -147,8 +147,8 @@ def test_a_node_that_does_not_exist_is_one_line(control_plane: ControlPlane, nod
     [
         (("--cpu", "lots"), 1, "cpu: 'lots' is not a quantity"),
         (("--percentile", "130"), 2, "130 is not in the range"),
-        (("--plot", "risk.gif"), 2, "risk.gif has to end in .png, .svg or .pdf"),
-        (("--plot", "/no/such/folder/risk.png"), 1, "there is no folder /no/such/folder"),
+        (("--plot", "risk.gif"), 2, "risk.gif must end in .png, .svg or .pdf"),
+        (("--plot", "/no/such/folder/risk.png"), 1, "folder /no/such/folder does not exist"),
         (("--measurements", "/no/such/file"), 1, "/no/such/file"),
         ((), 1, "no kubeconfig found"),
     ],
@@ -178,12 +178,12 @@ def test_a_node_that_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         "up to 30% is accepted"
     )
     assert titles.split() == ["node", "used", "deviation", "risk", "safe-overload", "safe-balance"]
-    assert re.fullmatch(r"full +cpu .* 89% (→|->) 95% +3\.8% +89\.8% +0 +40 +refused *", cpu)
-    assert re.fullmatch(r" +memory .* 88% (→|->) 94% +3\.1% +87\.9% +refused *", memory)
-    assert summary == "1 node, 1 refused"
+    assert re.fullmatch(r"full +cpu .* 89% (→|->) 95% +3\.8% +89\.8% +0 +40 +rejected *", cpu)
+    assert re.fullmatch(r" +memory .* 88% (→|->) 94% +3\.1% +87\.9% +rejected *", memory)
+    assert summary == "1 node, 1 rejected"
 
 
-def test_a_deviation_that_is_not_known_does_not_look_like_none(
+def test_an_unknown_deviation_does_not_look_like_zero(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     once = {key: text for key, text in WARM.items() if key.startswith("mean")}
@@ -195,7 +195,7 @@ def test_a_deviation_that_is_not_known_does_not_look_like_none(
     assert "deviation unknown" in picture.read_text()
 
 
-def test_a_deviation_that_is_too_small_to_count_is_none(tmp_path: Path) -> None:
+def test_a_negligible_deviation_counts_as_zero(tmp_path: Path) -> None:
     shown = found(loaded("still", WARM | {"std-free-cpu": "0.004"}))
     cpu = shown.nodes[0].resources["cpu"]
     assert (cpu.deviation, cpu.alpha, cpu.beta, cpu.risk) == (0.004, None, None, 0.0)
@@ -207,7 +207,7 @@ def test_a_deviation_that_is_too_small_to_count_is_none(tmp_path: Path) -> None:
 def test_a_node_without_measurements(capsys: pytest.CaptureFixture[str]) -> None:
     *_, summary = lines = drawn(loaded("bare", {}), capsys=capsys)
     assert any(line.split()[:5] == ["bare", "cpu", "no", "fresh", "measurements"] for line in lines)
-    assert summary == "1 node, 0 refused, 1 without fresh measurements"
+    assert summary == "1 node, 0 rejected, 1 without fresh measurements"
 
 
 def test_of_many_nodes_the_worst_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +305,7 @@ def test_what_a_picture_shows_is_what_was_found(
 
 @pytest.mark.parametrize("deviation", ["80", "8", "0.8", "0.08"])
 @pytest.mark.parametrize("free", ["1308", "1300.8", "1300.08"])
-def test_what_is_shaded_of_a_narrow_peak_beside_the_threshold_is_its_risk(
+def test_the_shaded_part_of_a_narrow_peak_at_the_threshold_is_its_risk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: str, deviation: str
 ) -> None:
     told = WARM | {"mean-free-cpu": free, "std-free-cpu": deviation}
@@ -317,7 +317,7 @@ def test_what_is_shaded_of_a_narrow_peak_beside_the_threshold_is_its_risk(
 def test_a_picture_says_how_many_nodes_it_leaves_out(tmp_path: Path) -> None:
     file = tmp_path / "risk.svg"
     assert draw_plot(found(*(loaded(f"n{number}", WARM) for number in range(15))), str(file)) == 3
-    assert "3 more are not drawn" in file.read_text()
+    assert "without 3 more" in file.read_text()
 
 
 def test_a_picture_of_no_node_at_all(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.config.configurations import configuration
 
-from longshore.cli.run import _overruled
+from longshore.cli.run import _with_flags
 from longshore.config import Configuration
 from longshore.errors import UserError
 
@@ -19,14 +19,14 @@ FILE = """
 TWO = "profiles: [{schedulerName: one}, {schedulerName: two}]"
 
 
-def overruled(
+def with_flags(
     body: str = FILE,
     *,
     scheduler_name: str | None = None,
     leader_elect: bool | None = None,
     seed: int | None = None,
 ) -> Configuration:
-    return _overruled(
+    return _with_flags(
         configuration(body),
         scheduler_name=scheduler_name,
         leader_elect=leader_elect,
@@ -36,19 +36,19 @@ def overruled(
 
 
 def test_without_flags_the_file_counts() -> None:
-    assert overruled() == configuration(FILE)
+    assert with_flags() == configuration(FILE)
 
 
 def test_flags_go_before_the_file() -> None:
-    found = overruled(scheduler_name="from-the-flag", leader_elect=True, seed=3)
+    found = with_flags(scheduler_name="from-the-flag", leader_elect=True, seed=3)
     assert [profile.scheduler_name for profile in found.profiles] == ["from-the-flag"]
     assert (found.leader_election.leader_elect, found.leader_election.resource_name) == (True, "ours")
     assert (found.longshore.tie_break, found.longshore.seed) == ("random", 3)
 
 
 def test_one_name_does_not_fit_two_profiles() -> None:
-    with pytest.raises(UserError, match="--scheduler-name goes with a single profile"):
-        overruled(TWO, scheduler_name="three")
+    with pytest.raises(UserError, match="--scheduler-name requires a configuration with one profile"):
+        with_flags(TWO, scheduler_name="three")
 
 
 @pytest.mark.parametrize(

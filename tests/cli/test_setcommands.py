@@ -22,25 +22,28 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     ("arguments", "words"),
     [
         (("trigger",), "give NAME, or --list"),
-        (("trigger", "go", "--list"), "--list goes without NAME, --state and --watch"),
-        (("trigger", "--list", "--state", "Planning"), "--list goes without NAME, --state and --watch"),
-        (("trigger", "--list", "--watch"), "--list goes without NAME, --state and --watch"),
-        (("trigger", "--list", "-A", "-n", "shop"), "-n and -A exclude each other"),
-        (("trigger", "go", "-A"), "-A goes with --list only"),
+        (("trigger", "go", "--list"), "--list cannot be combined with NAME, --state or --watch"),
+        (
+            ("trigger", "--list", "--state", "Planning"),
+            "--list cannot be combined with NAME, --state or --watch",
+        ),
+        (("trigger", "--list", "--watch"), "--list cannot be combined with NAME, --state or --watch"),
+        (("trigger", "--list", "-A", "-n", "shop"), "-n and -A cannot be combined"),
+        (("trigger", "go", "-A"), "-A requires --list"),
         (("trigger", "go", "--state", "Go"), "'Go' is not one of"),
-        (("trigger", "go", "--watch", "--state", "Planning"), "--watch goes with --state Schedule only"),
-        (("trigger", "go", "--timeout", "9s"), "--timeout goes with --watch only"),
-        (("trigger", "go", "--watch", "--timeout", "soon"), "'soon' is no duration above 0"),
-        (("trigger", "shop/go", "-n", "bar"), "shop/go and -n bar name two namespaces"),
+        (("trigger", "go", "--watch", "--state", "Planning"), "--watch requires --state Schedule"),
+        (("trigger", "go", "--timeout", "9s"), "--timeout requires --watch"),
+        (("trigger", "go", "--watch", "--timeout", "soon"), "'soon' is not a duration above 0"),
+        (("trigger", "shop/go", "-n", "bar"), "shop/go and -n bar name different namespaces"),
         (("plan",), "Missing argument 'SET'"),
-        (("plan", "batch", "--budget", "2s"), "go with --preview only"),
-        (("plan", "batch", "--objective", "Pack"), "go with --preview only"),
-        (("plan", "batch", "--config", "scheduler.yaml"), "go with --preview only"),
-        (("plan", "batch", "--plugin", "mine.py"), "go with --preview only"),
-        (("plan", "batch", "--preview", "--budget", "-2s"), "'-2s' is no duration above 0"),
+        (("plan", "batch", "--budget", "2s"), "require --preview"),
+        (("plan", "batch", "--objective", "Pack"), "require --preview"),
+        (("plan", "batch", "--config", "scheduler.yaml"), "require --preview"),
+        (("plan", "batch", "--plugin", "mine.py"), "require --preview"),
+        (("plan", "batch", "--preview", "--budget", "-2s"), "'-2s' is not a duration above 0"),
         (("plan", "batch", "--preview", "--objective", "Fast"), "'Fast' is not one of"),
-        (("plan", "shop/batch", "-n", "bar"), "shop/batch and -n bar name two namespaces"),
-        (("verify", "-A", "-n", "shop"), "-n and -A exclude each other"),
+        (("plan", "shop/batch", "-n", "bar"), "shop/batch and -n bar name different namespaces"),
+        (("verify", "-A", "-n", "shop"), "-n and -A cannot be combined"),
         (("verify", "batch"), "unexpected extra argument"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -83,7 +86,7 @@ def test_when_a_trigger_fires_in_another_zone() -> None:
     assert fires_at(then, NOW) == f"{then} (in 1h0m0s)"
 
 
-def test_what_comes_on_top_is_drawn_apart() -> None:
+def test_the_added_load_is_drawn_differently() -> None:
     assert Bars("utf-8").becoming(1000, 2000, 4000).plain == "████▓▓▓▓▓░░░░░░░░░  25% → 50%"
     assert Bars("ascii").becoming(1000, 2000, 4000).plain == "####+++++.........  25% -> 50%"
 

@@ -82,7 +82,7 @@ def test_the_file_of_pallet_holds_sets(tmp_path: Path) -> None:
         "apiVersion: kubescheduler.config.k8s.io/v1beta2 is read as kubescheduler.config.k8s.io/v1, with the "
         "default plugins and weights of that; write kubescheduler.config.k8s.io/v1",
         "PodSetPlanner: accepted at preScore and score, where it has nothing to do here",
-        f"profile {SETS}: PodSetPlanner is needed at preEnqueue, permit as well, and was put there",
+        f"profile {SETS}: PodSetPlanner must also be enabled at preEnqueue, permit; it was enabled there",
     )
     assert len(Engine(setup.configuration, plugins=setup.plugins).controllers) == 1
 
@@ -96,10 +96,10 @@ def test_a_file_with_the_plugin_at_all_points_is_taken_as_it_is(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("said", "flag"), [(SETS, None), ("other", SETS)])
-def test_a_profile_of_that_name_that_does_not_hold_sets_is_warned_of(
+def test_a_profile_of_that_name_that_does_not_hold_sets_is_a_warning(
     tmp_path: Path, said: str, flag: str | None
 ) -> None:
     text = f"{HEAD}profiles: [{{schedulerName: {said}}}]\nleaderElection: {{leaderElect: false}}\n"
     (warning,) = set_up(file(tmp_path, text), scheduler_name=flag).warnings
-    assert warning.startswith(f"profile {SETS}: pods of sets are scheduled at once")
+    assert warning.startswith(f"profile {SETS}: pods of sets are not held or planned")
     assert "enable PodSetPlanner" in warning

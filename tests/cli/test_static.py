@@ -75,7 +75,7 @@ def test_a_variable_sets_the_value(
 
 
 @pytest.mark.parametrize(("variable", "flag", "one", "other"), TABLE, ids=[row[1] for row in TABLE])
-def test_a_flag_goes_before_its_variable(
+def test_a_flag_takes_precedence_over_its_variable(
     monkeypatch: pytest.MonkeyPatch,
     variable: str,
     flag: str,
@@ -94,8 +94,8 @@ def test_short_flags_are_those_of_the_original() -> None:
     ("arguments", "variables", "words"),
     [
         ((), {"SCHED_DELAY": "soon"}, "'soon' is not a valid float"),
-        ((), {"SCHED_DELAY": "-1"}, "--delay: it has to be a number of seconds, 0 or more"),
-        ((), {"SCHED_DELAY": "nan"}, "--delay: it has to be a number of seconds, 0 or more"),
+        ((), {"SCHED_DELAY": "-1"}, "--delay: it must be a number of seconds, 0 or more"),
+        ((), {"SCHED_DELAY": "nan"}, "--delay: it must be a number of seconds, 0 or more"),
         ((), {"SCHED_PROMETHEUS_PORT": "http"}, "'http' is not a valid integer"),
         (("--prometheus-port=65536",), {}, "65536 is not in the range"),
         (("--name=My_Scheduler",), {}, "cannot be part of a label"),

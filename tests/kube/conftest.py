@@ -1,4 +1,4 @@
-"""The client is tested on the event loop that it runs on in production."""
+"""The client is tested on the same event loop as in production."""
 
 import asyncio
 from collections.abc import Callable, Mapping

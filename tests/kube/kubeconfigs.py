@@ -1,4 +1,4 @@
-"""Kubeconfig files for tests, and the one line that a bad one ends with."""
+"""Kubeconfig files for tests, and the one-line errors of invalid ones."""
 
 import base64
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def document(
     user: Mapping[str, object] | None = None,
     context: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """A kubeconfig with one of each; what is given is merged into them."""
+    """A kubeconfig with one cluster, user, and context, into which the arguments are merged."""
     return {
         "clusters": [
             {"name": "harbour", "cluster": {"server": "https://localhost:6443"} | dict(cluster or {})}
@@ -42,7 +42,7 @@ def write(path: Path, content: object) -> Path:
 
 
 def problem(file: Path | None, *, context: str | None = None) -> str:
-    """The one line that loading this file ends with."""
+    """The one-line error of loading this file."""
     with pytest.raises(UserError) as raised:
         load(file, context=context)
     text = str(raised.value)

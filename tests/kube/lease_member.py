@@ -1,4 +1,4 @@
-"""A process that seeks a lease and tells, line by line, what becomes of it; SIGTERM stops it cleanly.
+"""A process that takes part in a leader election and prints what happens; SIGTERM stops it cleanly.
 
 python lease_member.py KUBECONFIG NAMESPACE LEASE IDENTITY
 """
@@ -17,7 +17,7 @@ SAMPLE_SECONDS = 0.005
 
 
 def tell(what: str, when: float | None = None) -> None:
-    """All processes of a machine share this clock."""
+    """Print the event with a time that is comparable between all processes of the machine."""
     sys.stdout.write(f"{what} {boot_time() if when is None else when}\n")
     sys.stdout.flush()
 

@@ -1,11 +1,11 @@
-"""Candidates of a lease in virtual time: one server, a network that fails, clocks that disagree."""
+"""Candidates for a lease in virtual time: one server, a network that fails, and clocks that disagree."""
 
 import heapq
 import random
 from collections.abc import Callable
 from itertools import count
 
-from longshore.kube.election import Election, Over, Read, Record, Timing, Wait, Write
+from longshore.kube.election import Election, LeaseRecord, Over, Read, Timing, Wait, Write
 
 TIMING = Timing()
 
@@ -14,14 +14,14 @@ class Server:
     """Keeps one lease, by the rules of optimistic concurrency."""
 
     def __init__(self) -> None:
-        self.record: Record | None = None
+        self.record: LeaseRecord | None = None
         self._versions = count(1)
 
-    def write(self, step: Write) -> Record | None:
-        """The record as written, or none if someone else was first."""
+    def write(self, step: Write) -> LeaseRecord | None:
+        """Return the record as written, or None if another candidate was first."""
         if step.version != (self.record.version if self.record else None):
             return None
-        self.record = Record(
+        self.record = LeaseRecord(
             version=str(next(self._versions)),
             holder=step.holder,
             duration=float(step.duration),
@@ -31,7 +31,7 @@ class Server:
 
 
 class Candidate:
-    """A process with a clock of its own, which started somewhere and may run too fast or too slow."""
+    """A process with its own clock, which has an offset and may run too fast or too slow."""
 
     def __init__(self, name: str, *, offset: float = 0.0, rate: float = 1.0) -> None:
         self.name = name
@@ -52,19 +52,19 @@ class Candidate:
 
 
 class Network:
-    """A perfect one: every request and every answer takes a millisecond."""
+    """A perfect network: every request and every response takes a millisecond."""
 
     def delay(self) -> float | None:
-        """How long a message takes; none if it never arrives."""
+        """Return how long a message takes, or None if it never arrives."""
         return 0.001
 
     def lateness(self) -> float:
-        """How much later than planned a process gets to run."""
+        """Return how much later than planned a process runs."""
         return 0.0
 
 
 class BadNetwork(Network):
-    """One that delays and loses messages, and whose processes stand still at times."""
+    """A network that delays and loses messages, with processes that pause at times."""
 
     def __init__(self, source: random.Random, *, trouble: float) -> None:
         self._source = source
@@ -104,7 +104,7 @@ class World:
         self.at(self.now, lambda: self._step(candidate))
 
     def run(self, until: float) -> None:
-        """Let time pass; never may two candidates hold the lease."""
+        """Let time pass, and check that no two candidates ever hold the lease."""
         while self._events and self._events[0][0] <= until:
             self.now, _, action = heapq.heappop(self._events)
             action()
@@ -123,7 +123,7 @@ class World:
             case Over():
                 candidate.alive = False
             case Wait(until):
-                # Never quite at once: clocks are converted with an error, and time has to go on.
+                # Never exactly now: clocks are converted with an error, and time must advance.
                 time = max(candidate.real(until), self.now + 1e-6) + self.network.lateness()
                 self.at(time, lambda: self._step(candidate))
             case Read() | Write() as step:
@@ -134,7 +134,7 @@ class World:
         limit = TIMING.request_limit
         if candidate.election.holds(sent):
             limit = min(limit, candidate.election.held_until - sent)
-        # Whichever comes first: the answer, or the limit.
+        # Whichever comes first: the response or the time limit.
         waiting = {step}
 
         def end(tell: Callable[[], None]) -> None:
@@ -160,7 +160,9 @@ class World:
             self.at(self.now + there, arrive)
         self.at(candidate.real(sent + limit) + self.network.lateness(), lambda: end(give_up))
 
-    def _answer(self, candidate: Candidate, step: Read | Write, sent: float, answer: Record | None) -> None:
+    def _answer(
+        self, candidate: Candidate, step: Read | Write, sent: float, answer: LeaseRecord | None
+    ) -> None:
         now = candidate.local(self.now)
         if isinstance(step, Read):
             candidate.election.observed(answer, now=now)

@@ -1,4 +1,4 @@
-"""Certificates for tests: valid, expired, or not what they should be."""
+"""Certificates for tests: valid, expired, or otherwise invalid ones."""
 
 import functools
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ def issue(
     ends: timedelta = timedelta(days=1),
     authority: bool = False,
 ) -> Issued:
-    """A new certificate, signed by itself unless an issuer is given."""
+    """A new certificate, self-signed unless an issuer is given."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     signer, signed_by = key, subject

@@ -1,7 +1,7 @@
-"""A scripted proxy in front of the real API server: it does to a request what the script says.
+"""A scripted proxy in front of the real API server, which causes faults.
 
-Clients speak plain HTTP to it on loopback; it speaks TLS to the API server with the credentials of the
-connection it was given. The script is asked once for each request and answers with a fault, or with none.
+Clients use plain HTTP to it on the loopback address; it uses TLS to the API server with the credentials of a
+connection. The script is called once for each request, and returns a fault or None.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from longshore.kube.credentials import Fixed
 
 @dataclass(frozen=True)
 class Refuse:
-    """Answer in the API server's place; the request never reaches it."""
+    """Respond instead of the API server; the request never reaches it."""
 
     status: int
     reason: str = ""
@@ -30,28 +30,28 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Reset:
-    """Pass the request on, and reset the connection after so many bytes of the answer."""
+    """Pass the request on, and reset the connection after this many bytes of the response."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class End:
-    """Pass the request on, and end the answer cleanly after a time, as the API server ends a watch."""
+    """Pass the request on, and end the response cleanly after a time, as the API server ends a watch."""
 
     after_seconds: float
 
 
 @dataclass(frozen=True)
 class Stall:
-    """Pass the request on, and send nothing more after so many bytes, with the connection left open."""
+    """Pass the request on, and send nothing more after this many bytes, but leave the connection open."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class LoseAnswer:
-    """Let the write land, and reset the connection instead of answering."""
+    """Let the write succeed, and reset the connection instead of responding."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class DropBefore:
 
 @dataclass(frozen=True)
 class AnswerLate:
-    """Let the write land, and answer only after a time."""
+    """Let the write succeed, and respond only after a time."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class LandLate:
-    """Hold the request back for a time, then let it land, whether or not anyone still listens."""
+    """Delay the request for a time, then let it succeed, even if the client no longer waits."""
 
     seconds: float
 
@@ -78,7 +78,7 @@ Fault = LandLate | Refuse | Reset | End | Stall | LoseAnswer | DropBefore | Answ
 
 @dataclass(frozen=True)
 class Asked:
-    """What the script is told about a request, and what it may count with."""
+    """A request as the script sees it, with counters."""
 
     method: str
     path: str
@@ -90,7 +90,7 @@ class Asked:
 
     @property
     def initial(self) -> bool:
-        """Asks for the whole state: a list, or a watch that begins with one."""
+        """Whether the request is for the whole state: a list, or a watch that begins with one."""
         return self.method == "GET" and (not self.watch or "sendInitialEvents" in self.query)
 
 
@@ -99,7 +99,7 @@ Script = Callable[[Asked], Fault | None]
 
 @dataclass
 class Proxy:
-    """A running proxy; `script` may be changed at any time."""
+    """A running proxy. `script` may be changed at any time."""
 
     upstream: Connection
     script: Script = lambda _asked: None
@@ -110,7 +110,7 @@ class Proxy:
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def cut_all(self) -> None:
-        """Reset every connection on which something is under way."""
+        """Reset every connection with a request in progress."""
         for request in list(self._open.values()):
             _reset(request)
 
@@ -162,7 +162,7 @@ class Proxy:
         try:
             return await self._forward(request, body, fault)
         except (aiohttp.ClientError, ConnectionResetError):
-            # The API server went away, or our client did: neither hears more of this exchange.
+            # The API server or our client has disconnected.
             _reset(request)
             return web.Response()
         finally:

@@ -1,4 +1,4 @@
-"""Work that may wait: how much of it is done at a time, and that none of it is lost. In virtual time."""
+"""Work that may wait, in virtual time: how much of it runs at a time, and that none of it is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from longshore.kube.backlog import MOST_AT_ONCE, Backlog
 
 
 class Work:
-    """Pieces of work that end when they are told to; the clock is the test's."""
+    """Tasks that end when the test says so, with the test's clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -50,14 +50,14 @@ async def work(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Work]:
         await work.end(*work.begun)
 
 
-async def test_few_pieces_are_begun_while_others_are_busy(work: Work) -> None:
+async def test_few_tasks_start_while_others_are_busy(work: Work) -> None:
     work.add(*range(100))
     await work.rest()
     assert work.begun == [0, 1, 2, 3]
     assert len(work.backlog) == 100
 
 
-async def test_a_piece_that_ends_makes_room_for_the_next_in_order(work: Work) -> None:
+async def test_a_task_that_ends_makes_room_for_the_next_in_order(work: Work) -> None:
     work.add(*range(10))
     await work.rest()
     await work.end(2)
@@ -65,7 +65,7 @@ async def test_a_piece_that_ends_makes_room_for_the_next_in_order(work: Work) ->
 
 
 @pytest.mark.parametrize(("waited", "at_once"), [(0.5, 4), (2.0, 16), (4.0, MOST_AT_ONCE)])
-async def test_the_longer_the_first_has_waited_the_more_are_done_at_a_time(
+async def test_the_longer_the_first_task_has_waited_the_more_run_at_a_time(
     work: Work, waited: float, at_once: int
 ) -> None:
     work.add(*range(100))
@@ -76,14 +76,14 @@ async def test_the_longer_the_first_has_waited_the_more_are_done_at_a_time(
     assert len(work.begun) - len(work.done) == at_once
 
 
-async def test_all_there_is_room_for_is_done_at_a_time_if_nobody_else_is_busy(work: Work) -> None:
+async def test_the_maximum_runs_at_a_time_if_others_are_idle(work: Work) -> None:
     work.busy = False
     work.add(*range(100))
     await work.rest()
     assert len(work.begun) == MOST_AT_ONCE
 
 
-async def test_waiting_for_the_end_is_waiting_for_all_of_it(work: Work) -> None:
+async def test_done_waits_for_all_tasks(work: Work) -> None:
     work.add(*range(20))
     waiting = asyncio.create_task(work.backlog.done())
     for number in range(20):

@@ -1,4 +1,4 @@
-"""The client on the real API server: who is let in, what is verified, and how tokens rotate."""
+"""The client with the real API server: authentication, verification, and rotation of tokens."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def with_token(control_plane: ControlPlane, path: Path) -> Connection:
     return Connection(server=admin.server, ssl=context, credentials=TokenFile(path))
 
 
-async def test_server_with_a_foreign_certificate_is_refused(control_plane: ControlPlane) -> None:
+async def test_a_server_with_a_foreign_certificate_is_rejected(control_plane: ControlPlane) -> None:
     server = load(control_plane.kubeconfig).server
     stranger = Connection(server=server, ssl=ssl.create_default_context(), credentials=Fixed(None))
     async with Client(stranger) as client:
@@ -41,7 +41,7 @@ async def test_server_with_a_foreign_certificate_is_refused(control_plane: Contr
             await pool.send("GET", "/version")
 
 
-async def test_server_that_is_not_there() -> None:
+async def test_an_unreachable_server_is_a_failed_connection() -> None:
     nowhere = Connection(server="http://127.0.0.1:1", ssl=None, credentials=Fixed(None))
     async with Client(nowhere) as client, Pool(nowhere) as pool:
         for attempt in (client.request("GET", "/version"), pool.send("GET", "/version")):
@@ -50,7 +50,7 @@ async def test_server_that_is_not_there() -> None:
             assert not failed.value.sent
 
 
-async def test_wrong_token_is_401(control_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_a_wrong_token_is_answered_with_401(control_plane: ControlPlane, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("not-a-token")
     async with Client(with_token(control_plane, token)) as client:
@@ -60,7 +60,7 @@ async def test_wrong_token_is_401(control_plane: ControlPlane, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("accept", ["application/json", PODS.codec.accept_list])
-async def test_service_account_without_rights_is_403_with_the_servers_words(
+async def test_a_service_account_without_permission_gets_403_with_the_message_of_the_server(
     control_plane: ControlPlane, namespace: str, accept: str
 ) -> None:
     kubeconfig = control_plane.service_account("nobody", namespace=namespace)
@@ -70,10 +70,10 @@ async def test_service_account_without_rights_is_403_with_the_servers_words(
     assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
 
 
-async def test_token_that_rotates_is_read_again(
+async def test_a_rotated_token_is_read_again(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    """The old account is deleted, so its token is refused; the new one is in the file by then."""
+    """The old account is deleted, so its token is rejected; by then the file contains the new one."""
     for name in ("old", "new"):
         control_plane.kubectl("create", "serviceaccount", name, "-n", namespace)
         control_plane.kubectl(
@@ -106,16 +106,16 @@ async def test_token_that_rotates_is_read_again(
 
 
 class Failing:
-    """Credentials whose plugin has begun to fail."""
+    """Credentials with a plugin that has started to fail."""
 
     async def authorization(self) -> str | None:
         raise UserError("the plugin says no")
 
     def invalidate(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is cached."""
 
 
-async def test_credentials_that_fail_are_a_connection_that_fails(control_plane: ControlPlane) -> None:
+async def test_failing_credentials_are_a_failed_connection(control_plane: ControlPlane) -> None:
     good = load(control_plane.kubeconfig)
     connection = Connection(server=good.server, ssl=good.ssl, credentials=Failing())
     async with Client(connection) as client, Pool(connection) as pool:
@@ -126,7 +126,7 @@ async def test_credentials_that_fail_are_a_connection_that_fails(control_plane: 
 
 
 async def _until_refused(control_plane: ControlPlane, connection: Connection, namespace: str) -> None:
-    """The API server remembers for some seconds that a token was good."""
+    """Wait until the token is rejected. The API server caches for some seconds that it was valid."""
     header = await connection.credentials.authorization()
     old = Connection(server=connection.server, ssl=connection.ssl, credentials=Fixed(header))
     async with Client(old) as client, asyncio.timeout(60):
@@ -169,7 +169,7 @@ spec:
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_custom_resource_with_a_label_selector(
+async def test_a_custom_resource_is_watched_with_a_label_selector(
     streaming: bool, control_plane: ControlPlane, namespace: str
 ) -> None:
     control_plane.kubectl("apply", "-f", "-", input=WIDGET_CRD)
@@ -206,11 +206,11 @@ async def test_custom_resource_with_a_label_selector(
         await eventually_async(lambda: told, lambda changes: len(changes) == 5)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    # What cannot be decoded is as if it were not there; what leaves the selector is deleted.
+    # An object that cannot be decoded counts as missing; one that no longer matches the selector, as deleted.
     assert told == [("first", 1), ("second", 2), ("first", -1), ("second", -1), ("broken", 3)]
 
 
-async def test_field_selector_hides_pods_that_ended(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_field_selector_hides_pods_that_ended(control_plane: ControlPlane, namespace: str) -> None:
     connection = load(control_plane.kubeconfig)
     told: list[str] = []
 
@@ -232,8 +232,8 @@ async def test_field_selector_hides_pods_that_ended(control_plane: ControlPlane,
     assert reflector.store == {}
 
 
-async def test_list_in_pages(control_plane: ControlPlane, namespace: str) -> None:
-    """More pods than fit on a page, and a server that offers no streaming."""
+async def test_a_long_list_is_read_in_pages(control_plane: ControlPlane, namespace: str) -> None:
+    """There are more pods than fit on a page, and the server does not support streaming."""
     connection = load(control_plane.kubeconfig)
     async with Client(connection) as client, Pool(connection) as pool:
         writer = Writer(pool)
@@ -249,8 +249,8 @@ async def test_list_in_pages(control_plane: ControlPlane, namespace: str) -> Non
     assert len(reflector.store) == count
 
 
-def test_client_left_at_any_moment_leaves_no_connection_behind(control_plane: ControlPlane) -> None:
-    """An event loop that closes while a TLS connection still says goodbye would break."""
+def test_a_client_that_is_closed_at_any_moment_leaves_no_connection(control_plane: ControlPlane) -> None:
+    """An event loop that closes during the shutdown of a TLS connection would fail."""
 
     async def leave_after(seconds: float) -> None:
         async with Client(load(control_plane.kubeconfig)) as client:
@@ -266,14 +266,14 @@ def test_client_left_at_any_moment_leaves_no_connection_behind(control_plane: Co
         uvloop.run(leave_after(step * 0.001))
 
 
-async def test_request_target_with_a_line_break_is_not_sent(control_plane: ControlPlane) -> None:
+async def test_a_request_target_with_a_line_break_is_not_sent(control_plane: ControlPlane) -> None:
     async with Pool(load(control_plane.kubeconfig)) as pool:
         for target in ("/api/v1/pods\r\nX-Evil: 1", "/a b", "api", ""):
             with pytest.raises(ValueError, match="target of an HTTP request"):
                 await pool.send("GET", target)
 
 
-async def test_pool_serves_more_requests_than_it_has_connections(control_plane: ControlPlane) -> None:
+async def test_the_pool_serves_more_requests_than_it_has_connections(control_plane: ControlPlane) -> None:
     async with Pool(load(control_plane.kubeconfig), size=2) as pool:
         cancelled = [asyncio.create_task(pool.send("GET", NODES.path())) for _ in range(10)]
         await asyncio.sleep(0)

@@ -16,7 +16,7 @@ from longshore.framework.effects import Operation, Tell
 from longshore.kube import Client, EventRecorder, Pool, Writer, load
 from longshore.kube.cluster import KubeCluster
 from longshore.kube.operations import Operations
-from longshore.kube.pool import Answer
+from longshore.kube.pool import Response
 from longshore.kube.writer import Transport
 
 REFUSED = PodCondition(
@@ -112,9 +112,9 @@ async def test_a_pod_replaced_between_the_two_writes_of_its_eviction(
     async with Pool(load(control_plane.kubeconfig)) as pool:
 
         class PatchesCameBefore:
-            async def send(self, method: str, *arguments: Any, **more: Any) -> Answer:
+            async def send(self, method: str, *arguments: Any, **more: Any) -> Response:
                 if method == "PATCH":
-                    return Answer(200, b"{}", None)
+                    return Response(200, b"{}", None)
                 return await pool.send(method, *arguments, **more)
 
         to = Effects(PatchesCameBefore())
@@ -198,6 +198,6 @@ async def test_decisions_go_on_when_reports_have_been_written() -> None:
 class AcceptsEverything:
     """An API server that accepts every write."""
 
-    async def send(self, *_arguments: Any, **_more: Any) -> Answer:
+    async def send(self, *_arguments: Any, **_more: Any) -> Response:
         await asyncio.sleep(0.01)
-        return Answer(200, b"{}", None)
+        return Response(200, b"{}", None)

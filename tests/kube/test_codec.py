@@ -1,4 +1,4 @@
-"""Bytes of the API server to structs: JSON and protobuf agree, rubbish is named and harms nobody else."""
+"""Decoding: JSON and protobuf agree, and invalid objects are reported without affecting others."""
 
 import json
 
@@ -13,12 +13,12 @@ from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.client import Client
 from longshore.kube.codec import Bookmark, Broken, JsonCodec, Undecodable
 from longshore.kube.config import load
-from longshore.kube.errors import Status
+from longshore.kube.errors import ApiStatus
 from longshore.kube.protobuf import ProtobufCodec, decode_node, decode_pod
 from longshore.kube.resources import NODES, PODS
 
-# Every field of a pod that is decoded, as far as the API server takes them together. A spec that has changed
-# is of the second generation, whose container statuses are read.
+# Every field of a pod that is decoded, as far as the API server accepts them together. After a change of its
+# spec the pod has generation 2, so its container statuses are read.
 FULL_POD = """
 apiVersion: v1
 kind: Pod
@@ -184,7 +184,7 @@ async def test_json_and_protobuf_give_the_same_nodes(control_plane: ControlPlane
     control_plane.kubectl("cordon", "tainted-0")
     async with Client(load(control_plane.kubeconfig)) as client:
         as_json = JsonCodec(Node).page(await client.request("GET", NODES.path()))
-        # Controllers go on meanwhile: both are to be of one moment.
+        # Controllers keep changing nodes, so both must be read at the same version.
         moment = {"resourceVersion": as_json.resource_version, "resourceVersionMatch": "Exact"}
         body = await client.request("GET", NODES.path(), params=moment, accept=NODES.codec.accept_list)
         as_protobuf = NODES.codec.page(body)
@@ -208,7 +208,7 @@ JSON = JsonCodec(Pod)
 PROTOBUF = ProtobufCodec(decode_pod)
 
 
-def test_json_event_of_a_wrong_shape_names_the_object() -> None:
+def test_a_json_event_with_a_wrong_structure_names_the_object() -> None:
     broken = {
         "metadata": {"name": "web", "namespace": "x", "resourceVersion": "7"},
         "spec": {"priority": "high"},
@@ -220,7 +220,7 @@ def test_json_event_of_a_wrong_shape_names_the_object() -> None:
     assert "priority" in item.message
 
 
-def test_json_list_keeps_the_good_beside_the_broken() -> None:
+def test_a_json_list_keeps_valid_objects_next_to_broken_ones() -> None:
     body = {
         "metadata": {"resourceVersion": "9"},
         "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "spec": 1}],
@@ -230,30 +230,30 @@ def test_json_list_keeps_the_good_beside_the_broken() -> None:
     assert page.undecodable == ["b: Expected `object`, got `int` - at `$.spec`"]
 
 
-def test_list_without_items_is_empty() -> None:
+def test_a_list_without_items_is_empty() -> None:
     assert JSON.page(b'{"metadata": {"resourceVersion": "3"}, "items": null}').items == []
 
 
 @pytest.mark.parametrize(
     "rubbish", [b"", b"{", b"[]", b'{"type": "ADDED"}', b"\xff\xfe", b'{"type": 3, "object": {}}']
 )
-def test_json_rubbish_is_undecodable(rubbish: bytes) -> None:
+def test_invalid_json_is_undecodable(rubbish: bytes) -> None:
     with pytest.raises(Undecodable):
         JSON.event(rubbish)
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"\xff\xff\xff", b"<html>", envelope("ADDED", b"")[:-3]])
-def test_protobuf_rubbish_is_undecodable(rubbish: bytes) -> None:
+def test_invalid_protobuf_is_undecodable(rubbish: bytes) -> None:
     with pytest.raises(Undecodable):
         PROTOBUF.event(rubbish)
 
 
-def test_protobuf_object_that_is_none() -> None:
+def test_a_protobuf_object_of_invalid_bytes_is_broken() -> None:
     _, item = PROTOBUF.event(envelope("ADDED", b"\x0a\xff\xff\xff"))
     assert isinstance(item, Broken)
 
 
-def test_bookmark_at_the_end_of_the_initial_events() -> None:
+def test_a_bookmark_marks_the_end_of_the_initial_events() -> None:
     meta = {"resourceVersion": "12", "annotations": {"k8s.io/initial-events-end": "true"}}
     assert JSON.event(frame("BOOKMARK", {"metadata": meta})) == ("BOOKMARK", Bookmark("12", True))
     message = pb.Bookmark(metadata=pb.BookmarkMeta(resource_version="12"))
@@ -264,7 +264,7 @@ def test_bookmark_at_the_end_of_the_initial_events() -> None:
     )
 
 
-def test_error_in_the_stream_carries_its_status() -> None:
+def test_an_error_in_the_stream_has_its_status() -> None:
     status = {
         "code": 429,
         "reason": "TooManyRequests",
@@ -277,13 +277,13 @@ def test_error_in_the_stream_carries_its_status() -> None:
         JSON.event(frame("ERROR", status)),
         PROTOBUF.event(envelope("ERROR", message.SerializeToString())),
     ):
-        assert isinstance(item, Status)
+        assert isinstance(item, ApiStatus)
         error = item.error()
         assert (error.status, error.reason, error.retry_after) == (429, "TooManyRequests", 3.0)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
-def test_frames_are_found_however_the_bytes_arrive(size: int) -> None:
+def test_frames_are_found_in_chunks_of_any_size(size: int) -> None:
     json_frames = [frame("ADDED", {"metadata": {"name": str(n)}}) for n in range(20)]
     pb_frames = [
         envelope("ADDED", pb.Pod(metadata=pb.ObjectMeta(name=str(n))).SerializeToString()) for n in range(20)
@@ -300,7 +300,7 @@ def test_frames_are_found_however_the_bytes_arrive(size: int) -> None:
         assert buffer == b""
 
 
-def test_frame_of_an_absurd_length_is_undecodable() -> None:
+def test_a_frame_of_an_absurd_length_is_undecodable() -> None:
     with pytest.raises(Undecodable):
         list(PROTOBUF.frames(bytearray(b"HTTP/1.1 400 Bad Request")))
 
@@ -333,7 +333,7 @@ def test_annotations_of_pods_are_kept_only_if_a_plugin_reads_them() -> None:
     assert decode_pod(raw, kept).metadata.annotations == {"example.com/note": "one"}
 
 
-def test_volumes_of_no_interest_to_scheduling_are_dropped() -> None:
+def test_volumes_that_scheduling_does_not_read_are_dropped() -> None:
     message = pb.Pod()
     claim = pb.VolumeSource(persistent_volume_claim={"claim_name": "data"})
     message.spec.volumes.add(name="data", volume_source=claim.SerializeToString())
@@ -367,23 +367,23 @@ def test_a_pod_of_the_first_generation_was_never_resized() -> None:
 
 
 @pytest.mark.parametrize("generation", [0, 2])
-def test_a_pod_that_may_have_been_resized_tells_what_it_holds(generation: int) -> None:
+def test_a_pod_that_may_have_been_resized_has_its_allocated_resources(generation: int) -> None:
     status = resized(generation=generation).status
     assert [(s.name, s.resources is None) for s in status.container_statuses] == [("main", False)]
     assert kinds(status.conditions) == ["PodResizePending"]
 
 
 @pytest.mark.parametrize("generation", [1, 2])
-def test_a_pod_on_its_way_out_tells_whether_it_was_disrupted(generation: int) -> None:
+def test_a_terminating_pod_has_its_disruption_condition(generation: int) -> None:
     status = resized(generation=generation, leaving=True).status
     assert kinds(status.conditions) == ["PodResizePending", "DisruptionTarget"]
 
 
-def test_a_pod_without_a_node_tells_why() -> None:
+def test_a_pod_without_a_node_has_its_scheduled_condition() -> None:
     assert kinds(resized(generation=1, node="").status.conditions) == ["PodScheduled"]
 
 
-def test_nodes_share_the_images_they_have_in_common() -> None:
+def test_nodes_share_their_common_images() -> None:
     def decoded(name: str, *images: str) -> Node:
         message = pb.Node(metadata=pb.ObjectMeta(name=name))
         message.status.images.extend(pb.ContainerImage(names=[i]).SerializeToString() for i in images)

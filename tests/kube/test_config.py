@@ -1,4 +1,4 @@
-"""Finding the API server as kubectl does; telling in one line what is wrong with files and certificates."""
+"""Finding the API server as kubectl does, and one-line errors for invalid files and certificates."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def nothing_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a kubeconfig nor a service account of the machine that runs the test."""
+    """Hide any kubeconfig and service account of the machine that runs the test."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -35,7 +35,7 @@ def authorization(connection: Connection) -> str | None:
 
 
 class TestFinding:
-    def test_explicit_file_wins_over_the_environment(
+    def test_an_explicit_file_overrides_the_environment(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "other", document(user={"token": "other"}))))
@@ -43,16 +43,18 @@ class TestFinding:
             authorization(load(write(tmp_path / "mine", document(user={"token": "mine"})))) == "Bearer mine"
         )
 
-    def test_home_is_used_when_nothing_is_named(self, tmp_path: Path) -> None:
+    def test_the_home_directory_is_used_by_default(self, tmp_path: Path) -> None:
         write(tmp_path / "home/.kube/config", document(user={"token": "home"}))
         assert authorization(load()) == "Bearer home"
 
-    def test_environment_wins_over_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_environment_overrides_the_home_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         write(tmp_path / "home/.kube/config", document(user={"token": "home"}))
         monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "named", document(user={"token": "named"}))))
         assert authorization(load()) == "Bearer named"
 
-    def test_of_several_files_the_first_to_define_an_entry_wins_whole(
+    def test_of_several_files_the_first_to_define_an_entry_provides_all_of_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first = {"users": [{"name": "docker", "user": {"token": "first"}}], "clusters": None}
@@ -68,14 +70,14 @@ class TestFinding:
         assert authorization(connection) == "Bearer first"
         assert connection.namespace == "second"
 
-    def test_named_context_wins_over_the_current_one(self, file: Path) -> None:
+    def test_a_specified_context_overrides_the_current_one(self, file: Path) -> None:
         content = document()
         content["contexts"].append(
             {"name": "pier", "context": {"cluster": "harbour", "user": "docker", "namespace": "p"}}
         )
         assert load(write(file, content), context="pier").namespace == "p"
 
-    def test_relative_paths_start_at_the_folder_of_their_file(
+    def test_relative_paths_are_relative_to_the_folder_of_their_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         folder = tmp_path / "deep/folder"
@@ -88,19 +90,19 @@ class TestFinding:
         monkeypatch.chdir(tmp_path / "deep")
         assert authorization(load("folder/config")) == "Bearer from-file"
 
-    def test_context_without_namespace_means_default(self, file: Path) -> None:
+    def test_a_context_without_namespace_means_default(self, file: Path) -> None:
         assert load(write(file, document())).namespace == "default"
 
-    def test_server_keeps_its_prefix_and_loses_its_last_slash(self, file: Path) -> None:
+    def test_the_server_keeps_its_prefix_and_loses_its_trailing_slash(self, file: Path) -> None:
         connection = load(write(file, document(cluster={"server": "https://localhost/k8s/clusters/c-1/"})))
         assert connection.server == "https://localhost/k8s/clusters/c-1"
 
-    def test_server_name_and_proxy_are_handed_on(self, file: Path) -> None:
+    def test_the_server_name_and_the_proxy_are_used(self, file: Path) -> None:
         cluster = {"tls-server-name": "kubernetes", "proxy-url": "http://u:p@proxy:3128"}
         connection = load(write(file, document(cluster=cluster)))
         assert (connection.server_hostname, connection.proxy_url) == ("kubernetes", "http://u:p@proxy:3128")
 
-    def test_plain_http_has_no_tls_and_shows_no_credentials(self, file: Path) -> None:
+    def test_plain_http_uses_no_tls_and_no_credentials(self, file: Path) -> None:
         connection = load(
             write(file, document(cluster={"server": "http://localhost:8001"}, user={"token": "t"}))
         )
@@ -120,64 +122,66 @@ class TestInCluster:
         (folder / "namespace").write_text("harbour\n")
         return folder
 
-    def test_is_found_when_there_is_no_file(self, pod: Path) -> None:
+    def test_the_service_account_is_used_without_a_file(self, pod: Path) -> None:
         connection = load()
         assert (connection.server, connection.namespace) == ("https://10.0.0.1:443", "harbour")
         assert authorization(connection) == "Bearer one"
 
-    def test_is_found_when_the_named_files_are_missing_or_empty(
+    def test_the_service_account_is_used_if_all_files_are_missing_or_empty(
         self, pod: Path, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("KUBECONFIG", f"{file}{os.pathsep}{write(file.with_name('empty'), {})}")
         assert load().server == "https://10.0.0.1:443"
 
-    def test_file_wins_over_the_pod(self, pod: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_file_overrides_the_service_account(
+        self, pod: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("KUBECONFIG", str(write(file, document())))
         assert load().server == "https://localhost:6443"
 
-    def test_ipv6_address_is_bracketed(self, pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_ipv6_address_is_bracketed(self, pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
         assert in_cluster().server == "https://[fd00::1]:443"
 
-    def test_context_cannot_be_had_from_a_pod(self, pod: Path) -> None:
+    def test_a_context_needs_a_kubeconfig(self, pod: Path) -> None:
         assert "no kubeconfig found" in problem(None, context="quay")
 
-    def test_missing_authority_is_told(self, pod: Path) -> None:
+    def test_a_missing_authority_is_reported(self, pod: Path) -> None:
         (pod / "ca.crt").unlink()
         with pytest.raises(UserError, match=r"ca\.crt: No such file or directory: mount the service account"):
             in_cluster()
 
-    def test_expired_authority_is_told(self, pod: Path) -> None:
+    def test_an_expired_authority_is_reported(self, pod: Path) -> None:
         (pod / "ca.crt").write_bytes(pki.issue(authority=True, starts=-2 * DAY, ends=-DAY).certificate)
         with pytest.raises(UserError, match=r"ca\.crt expired on"):
             in_cluster()
 
-    def test_missing_token_is_told(self, pod: Path) -> None:
+    def test_a_missing_token_is_reported(self, pod: Path) -> None:
         (pod / "token").unlink()
         with pytest.raises(UserError, match="cannot read the token file"):
             in_cluster()
 
-    def test_outside_a_pod_is_told(self) -> None:
+    def test_running_outside_a_pod_is_reported(self) -> None:
         with pytest.raises(UserError, match="not in a pod"):
             in_cluster()
 
 
-class TestWhatIsWrongWithTheFile:
-    def test_a_path_without_a_file_is_told(self, tmp_path: Path) -> None:
+class TestInvalidFile:
+    def test_a_wrong_path_is_reported(self, tmp_path: Path) -> None:
         path = tmp_path / "nowhere"
         assert (
             problem(path) == f"cannot read the kubeconfig {path}: No such file or directory: correct the path"
         )
 
-    def test_path_that_cannot_be_read(self, tmp_path: Path) -> None:
+    def test_an_unreadable_path_is_reported(self, tmp_path: Path) -> None:
         assert "Is a directory" in problem(tmp_path)
 
-    def test_no_kubeconfig_in_any_usual_place(self, tmp_path: Path) -> None:
+    def test_without_any_kubeconfig_the_searched_path_is_reported(self, tmp_path: Path) -> None:
         looked_for = tmp_path / "home/.kube/config"
         expected = f"no kubeconfig found (looked for {looked_for}): set KUBECONFIG or name a file"
         assert problem(None) == expected
 
-    def test_all_files_of_the_environment_missing(
+    def test_missing_files_of_the_environment_are_listed(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a{os.pathsep}{tmp_path}/b")
@@ -196,31 +200,29 @@ class TestWhatIsWrongWithTheFile:
                 b"users: [{name: a, user: {token: 1}}]",
                 "Expected `str`, got `int` - at `$.users[0].user.token`",
             ),
-            (b"", "no current-context: name a context, one of (none is defined)"),
+            (b"", "no current-context: specify a context, one of (none is defined)"),
             (b"current-context: quay", 'no context "quay": use one of (none is defined)'),
         ],
     )
-    def test_content_that_is_no_kubeconfig_is_told_with_the_file(
-        self, file: Path, content: bytes, expected: str
-    ) -> None:
+    def test_invalid_content_is_reported(self, file: Path, content: bytes, expected: str) -> None:
         file.write_bytes(content)
         text = problem(file)
         assert text.startswith(f"{file}: ")
         assert expected in text
 
-    def test_unknown_context_lists_the_known_ones(self, file: Path) -> None:
+    def test_an_unknown_context_is_reported_with_the_known_ones(self, file: Path) -> None:
         write(file, document())
         assert problem(file, context="pier") == f'{file}: no context "pier": use one of quay'
 
-    def test_no_current_context_lists_the_known_ones(self, file: Path) -> None:
+    def test_a_missing_current_context_is_reported_with_the_known_ones(self, file: Path) -> None:
         write(file, document() | {"current-context": ""})
-        assert problem(file) == f"{file}: no current-context: name a context, one of quay"
+        assert problem(file) == f"{file}: no current-context: specify a context, one of quay"
 
-    def test_context_of_a_missing_cluster(self, file: Path) -> None:
+    def test_a_context_with_a_missing_cluster_is_reported(self, file: Path) -> None:
         write(file, document(context={"cluster": "sea"}))
         assert problem(file) == f'{file}: context "quay": there is no cluster "sea": use one of harbour'
 
-    def test_context_of_a_missing_user(self, file: Path) -> None:
+    def test_a_context_with_a_missing_user_is_reported(self, file: Path) -> None:
         write(file, document(context={"user": "captain"}))
         assert problem(file) == f'{file}: context "quay": there is no user "captain": use one of docker'
 
@@ -237,7 +239,7 @@ class TestWhatIsWrongWithTheFile:
             ({"server": "https://u:p@localhost/"}, "has more than a host, a port and a path"),
             ({"proxy-url": "socks5://localhost:1080"}, 'proxy-url "socks5://localhost:1080" is not a URL'),
             ({"certificate-authority-data": "%%%"}, "certificate-authority-data is not base64"),
-            ({"certificate-authority-data": b64(b"no")}, "certificate-authority holds no certificate"),
+            ({"certificate-authority-data": b64(b"no")}, "certificate-authority contains no certificate"),
             ({"certificate-authority": "nowhere.crt"}, "nowhere.crt: No such file or directory"),
             (
                 {"certificate-authority": "a", "certificate-authority-data": "YQ=="},
@@ -245,7 +247,7 @@ class TestWhatIsWrongWithTheFile:
             ),
         ],
     )
-    def test_what_is_wrong_with_a_cluster_is_told_with_its_name(
+    def test_an_invalid_cluster_entry_is_reported(
         self, file: Path, cluster: dict[str, object], expected: str
     ) -> None:
         text = problem(write(file, document(cluster=cluster)))
@@ -273,14 +275,14 @@ class TestWhatIsWrongWithTheFile:
             ),
         ],
     )
-    def test_what_is_wrong_with_a_user_is_told_with_its_name(
+    def test_an_invalid_user_entry_is_reported(
         self, file: Path, user: dict[str, object], expected: str
     ) -> None:
         text = problem(write(file, document(user=user)))
         assert text.startswith(f'{file}: user "docker": ')
         assert expected in text
 
-    def test_authority_together_with_no_verification(self, file: Path) -> None:
+    def test_an_authority_cannot_be_combined_with_no_verification(self, file: Path) -> None:
         data = b64(pki.authority().certificate)
         write(file, document(cluster={"certificate-authority-data": data, "insecure-skip-tls-verify": True}))
-        assert "exclude each other" in problem(file)
+        assert "cannot be combined" in problem(file)

@@ -1,4 +1,4 @@
-"""What is shown to the API server, and how long it is kept."""
+"""The credentials for the API server, and how long they are cached."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ class TestFixed:
             (basic("docker", "p:ä"), "Basic " + base64.b64encode("docker:p:ä".encode()).decode()),
         ],
     )
-    async def test_stays_the_same(self, header: str | None, expected: str | None) -> None:
+    async def test_a_fixed_header_stays_the_same(self, header: str | None, expected: str | None) -> None:
         credentials = Fixed(header)
         credentials.invalidate()
         assert await credentials.authorization() == expected
@@ -38,7 +38,7 @@ class TestTokenFile:
         path.write_text(" one\n")
         return path
 
-    def test_rotated_token_is_seen_after_a_while(self, path: Path, clock: Clock) -> None:
+    def test_a_rotated_token_is_read_after_a_while(self, path: Path, clock: Clock) -> None:
         credentials = TokenFile(path, clock=clock)
         path.write_text("two")
         clock.now += TOKEN_FILE_AGE - 1
@@ -46,14 +46,14 @@ class TestTokenFile:
         clock.now += 1
         assert asyncio.run(credentials.authorization()) == "Bearer two"
 
-    def test_rotated_token_is_seen_at_once_after_a_refusal(self, path: Path, clock: Clock) -> None:
+    def test_a_rotated_token_is_read_immediately_after_a_401(self, path: Path, clock: Clock) -> None:
         credentials = TokenFile(path, clock=clock)
         path.write_text("two")
         credentials.invalidate()
         assert asyncio.run(credentials.authorization()) == "Bearer two"
 
     @pytest.mark.parametrize("content", [None, "", "\n"])
-    def test_old_token_is_kept_while_there_is_no_new_one(
+    def test_the_old_token_is_kept_while_there_is_no_new_one(
         self, path: Path, clock: Clock, content: str | None
     ) -> None:
         credentials = TokenFile(path, clock=clock)
@@ -63,7 +63,7 @@ class TestTokenFile:
         clock.now += TOKEN_FILE_AGE
         assert asyncio.run(credentials.authorization()) == "Bearer one"
 
-    def test_empty_file_is_told(self, path: Path) -> None:
+    def test_an_empty_token_file_is_reported(self, path: Path) -> None:
         path.write_text("")
         with pytest.raises(UserError, match="is empty"):
             TokenFile(path)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from longshore.api.meta import Change
-from longshore.kube.backoff import Backoff
+from longshore.kube.backoff import JitteredBackoff
 from longshore.kube.client import Client
 from longshore.kube.custom_resources import CustomMirror
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -82,7 +82,7 @@ class Watching:
             SCHEDULE_TRIGGERS,
             self._changed,
             on_synced=self._synced,
-            backoff=Backoff(),
+            backoff=JitteredBackoff(),
             sleep=moment,
         )
         self.mirror = CustomMirror(client, reflector, sleep=moment)

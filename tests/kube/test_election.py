@@ -1,4 +1,4 @@
-"""Never two leaders and never none for long: the rules of the election, in virtual time."""
+"""The rules of the election, in virtual time: never two leaders, and never none for long."""
 
 import random
 from functools import partial
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.kube.lease_world import TIMING, BadNetwork, Candidate, Network, World
 
 from longshore.errors import UserError
-from longshore.kube.election import Election, Over, Read, Record, Timing, Wait, Write
+from longshore.kube.election import Election, LeaseRecord, Over, Read, Timing, Wait, Write
 
 PERIOD = TIMING.retry_period
 
@@ -19,30 +19,30 @@ class TestTiming:
     @pytest.mark.parametrize(
         ("wrong", "expected"),
         [
-            ({"retry_period": 0.0}, "retry period of the lease is 0 s: make it positive"),
-            ({"retry_period": -1.0}, "make it positive"),
-            ({"renew_deadline": 2.4}, "has to be more than 1.2 times its retry period of 2 s"),
-            ({"lease_duration": 10.0}, "has to be more than its renew deadline of 10 s"),
+            ({"retry_period": 0.0}, "retry period of the lease is 0 s: it must be positive"),
+            ({"retry_period": -1.0}, "must be positive"),
+            ({"renew_deadline": 2.4}, "must be more than 1.2 times its retry period of 2 s"),
+            ({"lease_duration": 10.0}, "must be more than its renew deadline of 10 s"),
         ],
     )
-    def test_that_cannot_be_safe_is_refused(self, wrong: dict[str, float], expected: str) -> None:
+    def test_unsafe_times_are_rejected(self, wrong: dict[str, float], expected: str) -> None:
         with pytest.raises(UserError, match=expected):
             Timing(**wrong)
 
 
-def held(holder: str, *, version: str = "1", duration: float = 15.0, transitions: int = 0) -> Record:
-    return Record(version=version, holder=holder, duration=duration, transitions=transitions)
+def held(holder: str, *, version: str = "1", duration: float = 15.0, transitions: int = 0) -> LeaseRecord:
+    return LeaseRecord(version=version, holder=holder, duration=duration, transitions=transitions)
 
 
-def after(election: Election, *, seen: Record | None, now: float) -> Any:
-    """The step that follows when this is read."""
+def after(election: Election, *, seen: LeaseRecord | None, now: float) -> Any:
+    """The step that follows after this record is read."""
     assert election.next(now) == Read()
     election.observed(seen, now=now)
     return election.next(now)
 
 
 def leading(election: Election, *, now: float = 0.0) -> Election:
-    """The same candidate after it has created the lease."""
+    """Return the same candidate after it has created the lease."""
     assert isinstance(after(election, seen=None, now=now), Write)
     election.written(held("me"), sent=now, now=now)
     assert election.leads
@@ -55,20 +55,20 @@ def election() -> Election:
 
 
 class TestCandidate:
-    def test_creates_the_lease_when_there_is_none(self, election: Election) -> None:
+    def test_a_candidate_creates_a_missing_lease(self, election: Election) -> None:
         step = after(election, seen=None, now=0.0)
         assert step == Write(version=None, holder="me", duration=15, transitions=0, acquires=True)
 
-    def test_takes_a_free_lease_at_once(self, election: Election) -> None:
+    def test_a_candidate_takes_a_free_lease_immediately(self, election: Election) -> None:
         step = after(election, seen=held("", duration=1.0, transitions=4), now=0.0)
         assert step == Write(version="1", holder="me", duration=15, transitions=5, acquires=True)
 
-    def test_looks_again_every_period_while_another_renews(self, election: Election) -> None:
+    def test_a_standby_reads_again_every_period_while_another_renews(self, election: Election) -> None:
         for number in range(20):
             now = number * PERIOD
             assert after(election, seen=held("other", version=str(number)), now=now) == Wait(now + PERIOD)
 
-    def test_takes_over_when_nothing_was_written_for_the_duration_that_the_holder_asked_for(
+    def test_a_standby_takes_over_after_the_duration_of_the_holder_without_a_write(
         self, election: Election
     ) -> None:
         assert after(election, seen=held("other", duration=3.0), now=100.0) == Wait(102.0)
@@ -76,55 +76,53 @@ class TestCandidate:
         step = after(election, seen=held("other", duration=3.0), now=103.0)
         assert step == Write(version="1", holder="me", duration=15, transitions=1, acquires=True)
 
-    def test_waits_its_own_duration_when_the_holder_asked_for_none(self, election: Election) -> None:
+    def test_a_standby_waits_its_own_duration_if_the_holder_specified_none(self, election: Election) -> None:
         after(election, seen=held("other", duration=0.0), now=0.0)
         assert after(election, seen=held("other", duration=0.0), now=14.9) == Wait(15.0)
 
-    def test_lease_deleted_under_its_holder_is_not_taken_before_it_would_have_ended(
-        self, election: Election
-    ) -> None:
+    def test_a_deleted_lease_is_not_taken_before_it_would_have_expired(self, election: Election) -> None:
         after(election, seen=held("other"), now=0.0)
         assert after(election, seen=None, now=14.0) == Wait(15.0)
         assert isinstance(after(election, seen=None, now=15.0), Write)
 
-    def test_lost_race_leads_back_to_reading(self, election: Election) -> None:
+    def test_after_a_lost_race_the_lease_is_read_again(self, election: Election) -> None:
         after(election, seen=held(""), now=0.0)
         election.failed(sent=0.0, now=0.1)
         assert election.next(0.1) == Wait(PERIOD)
         assert after(election, seen=held("other", version="2"), now=PERIOD) == Wait(2 * PERIOD)
 
-    def test_lost_answer_to_its_write_is_recognized(self, election: Election) -> None:
+    def test_a_write_with_a_lost_response_is_recognized(self, election: Election) -> None:
         after(election, seen=held("", transitions=7), now=0.0)
         election.failed(sent=0.0, now=3.0)
         step = after(election, seen=held("me", version="2", transitions=8), now=3.0)
         assert step == Write(version="2", holder="me", duration=15, transitions=8, acquires=False)
 
-    def test_answer_that_took_too_long_does_not_make_a_leader(self, election: Election) -> None:
+    def test_a_response_that_took_too_long_does_not_make_a_leader(self, election: Election) -> None:
         after(election, seen=None, now=0.0)
         election.written(held("me"), sent=0.0, now=10.0)
         assert not election.leads
         assert isinstance(election.next(10.0), Write)
 
-    def test_duration_is_rounded_up_for_others(self) -> None:
+    def test_the_duration_is_rounded_up_for_others(self) -> None:
         election = Election("me", Timing(lease_duration=1.5, renew_deadline=1.2, retry_period=0.5))
         assert after(election, seen=None, now=0.0).duration == 2
 
 
 class TestHolder:
-    def test_renews_every_period_without_reading(self, election: Election) -> None:
+    def test_the_holder_renews_every_period_without_reading(self, election: Election) -> None:
         leading(election)
         assert election.next(0.1) == Wait(PERIOD)
         assert election.next(PERIOD) == Write(
             version="1", holder="me", duration=15, transitions=0, acquires=False
         )
 
-    def test_holds_from_before_the_renewal_was_sent(self, election: Election) -> None:
+    def test_the_deadline_counts_from_before_the_renewal_was_sent(self, election: Election) -> None:
         leading(election)
         election.written(held("me", version="2"), sent=2.0, now=5.0)
         assert election.holds(11.9)
         assert not election.holds(12.0)
 
-    def test_gives_up_at_the_deadline(self, election: Election) -> None:
+    def test_the_holder_stops_at_the_deadline(self, election: Election) -> None:
         leading(election)
         for sent in (2.0, 4.0, 6.0, 8.0):
             assert not isinstance(election.next(sent), Wait)
@@ -133,13 +131,13 @@ class TestHolder:
         assert election.next(10.0) == Over()
         assert not election.leads
 
-    def test_gives_up_at_once_when_another_holds_the_lease(self, election: Election) -> None:
+    def test_the_holder_stops_immediately_when_another_holds_the_lease(self, election: Election) -> None:
         leading(election)
         election.failed(sent=2.0, now=2.0)
         assert after(election, seen=held("other", version="2"), now=4.0) == Over()
         assert not election.holds(4.0)
 
-    def test_writes_again_a_lease_that_was_deleted(self, election: Election) -> None:
+    def test_the_holder_writes_a_deleted_lease_again(self, election: Election) -> None:
         leading(election)
         election.failed(sent=2.0, now=2.0)
         assert after(election, seen=None, now=4.0).version is None
@@ -147,7 +145,7 @@ class TestHolder:
 
 
 class TestRelease:
-    def test_of_a_held_lease_is_written_after_it_is_no_longer_held(self, election: Election) -> None:
+    def test_a_lease_is_released_after_the_holder_stops_acting(self, election: Election) -> None:
         leading(election)
         election.release(now=0.5)
         assert not election.holds(0.5)
@@ -155,24 +153,24 @@ class TestRelease:
         election.written(held("", version="2"), sent=0.5, now=0.5)
         assert election.next(0.5) == Over()
 
-    def test_reads_first_when_the_last_renewal_failed(self, election: Election) -> None:
+    def test_a_release_reads_first_if_the_last_renewal_failed(self, election: Election) -> None:
         leading(election)
         election.failed(sent=2.0, now=2.0)
         election.release(now=2.5)
         assert after(election, seen=held("me", version="2"), now=2.5).version == "2"
 
-    def test_leaves_alone_what_another_holds(self, election: Election) -> None:
+    def test_a_lease_that_another_holds_is_not_released(self, election: Election) -> None:
         leading(election)
         election.failed(sent=2.0, now=2.0)
         election.release(now=2.5)
         assert after(election, seen=held("other", version="2"), now=2.5) == Over()
 
-    def test_of_a_standby_needs_no_step(self, election: Election) -> None:
+    def test_a_standby_has_nothing_to_release(self, election: Election) -> None:
         after(election, seen=held("other"), now=0.0)
         election.release(now=0.5)
         assert election.next(0.5) == Over()
 
-    def test_of_a_lease_that_may_have_become_ours_unnoticed(self, election: Election) -> None:
+    def test_a_lease_that_may_have_become_ours_is_released(self, election: Election) -> None:
         after(election, seen=held(""), now=0.0)
         election.failed(sent=0.0, now=3.0)
         election.release(now=3.0)
@@ -180,14 +178,14 @@ class TestRelease:
 
 
 class TestWorld:
-    """Several candidates and one server; `World.run` checks at every event that no two hold the lease."""
+    """Several candidates and one server. `World.run` checks at every event that no two hold the lease."""
 
     @settings(max_examples=300, deadline=None)
     @given(
         seed=st.integers(0, 2**32),
         trouble=st.floats(0.0, 0.7),
         clocks=st.lists(
-            # A clock at 15 % too fast or too slow is far beyond what a machine does.
+            # A clock that is 15 % too fast or too slow is much worse than on any real machine.
             st.tuples(st.floats(-1e6, 1e6), st.floats(0.85, 1.15)),
             min_size=2,
             max_size=4,
@@ -196,7 +194,7 @@ class TestWorld:
             st.tuples(st.floats(0.0, 200.0), st.integers(0, 3), st.sampled_from(("kill", "stop"))), max_size=4
         ),
     )
-    def test_never_two_holders(
+    def test_there_are_never_two_holders(
         self,
         seed: int,
         trouble: float,
@@ -216,14 +214,14 @@ class TestWorld:
         for when, number, how in changes:
             world.at(when, partial(replace, number, how))
         world.run(until=250.0)
-        # When all is well again, someone leads: after the longest of what was delayed, and one lease.
+        # Without faults there is a leader again, at most after the longest delay and one lease duration.
         world.network = Network()
         world.join(Candidate("last"))
         world.run(until=250.0 + 2 * 25.0 + 2 * TIMING.lease_duration + 4 * PERIOD)
         assert world.holder is not None
 
     @given(phase=st.floats(0.0, 3 * PERIOD), moment=st.floats(20.0, 30.0))
-    def test_standby_leads_soon_after_the_holder_was_killed(self, phase: float, moment: float) -> None:
+    def test_a_standby_leads_soon_after_the_holder_was_killed(self, phase: float, moment: float) -> None:
         world, first, second = self.pair(phase)
         world.run(until=moment)
         world.kill(first)
@@ -234,7 +232,7 @@ class TestWorld:
         assert world.server.record.transitions == 1
 
     @given(phase=st.floats(0.0, 3 * PERIOD), moment=st.floats(20.0, 30.0))
-    def test_standby_leads_at_its_next_look_after_a_clean_stop(self, phase: float, moment: float) -> None:
+    def test_a_standby_leads_at_its_next_read_after_a_clean_stop(self, phase: float, moment: float) -> None:
         world, first, second = self.pair(phase)
         world.run(until=moment)
         world.stop(first)

@@ -1,4 +1,4 @@
-"""Exec plugins as real commands: what they are told, how long answers are kept, how failures are told."""
+"""Exec plugins as real commands: their input, how long their output is cached, and how they fail."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ from longshore.errors import UserError
 from longshore.kube import exec_plugin
 from longshore.kube.config import Connection, load
 from longshore.kube.exec_plugin import RUN_PAUSE, ExecPlugin
-from longshore.kube.kubeconfig import Cluster, Entry, Exec, User
+from longshore.kube.kubeconfig import Cluster, Exec, NamedEntry, User
 
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
@@ -36,7 +36,7 @@ def clock() -> Clock:
 
 
 class Plugin:
-    """A real command that writes down each run of it and prints what it is told to."""
+    """A real command that logs each of its runs and prints what the test sets."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,7 +46,7 @@ class Plugin:
         self.says()
 
     def says(self, text: str = "", *, version: str = V1, then: str = "", **status: object) -> None:
-        """Print this status, or this text, and after that do something else."""
+        """Let the command print this status or this text, and then run `then`."""
         document = {"apiVersion": version, "kind": "ExecCredential", "status": status}
         self.answer.write_text(text or json.dumps(document))
         script = f"""\
@@ -60,7 +60,7 @@ class Plugin:
 
     @property
     def requests(self) -> list[dict[str, Any]]:
-        """What each run was told."""
+        """The input of each run."""
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     @property
@@ -73,7 +73,7 @@ class Plugin:
         }
 
     def connection(self, *, cluster: dict[str, object] | None = None, **options: Any) -> Connection:
-        """What a kubeconfig beside the command leads to."""
+        """The connection of a kubeconfig in the same folder as the command."""
         file = self.folder / "config.yaml"
         content = {
             "clusters": [
@@ -87,10 +87,10 @@ class Plugin:
         return load(file)
 
     def credentials(self, clock: Clock) -> ExecPlugin:
-        """The same on a clock of its own."""
+        """The credentials of the command, with the clock of the test."""
         described = Exec(command="./plugin", api_version=V1, interactive_mode="Never")
         return ExecPlugin(
-            Entry("user", "docker", self.folder / "config.yaml", User(exec=described)),
+            NamedEntry("user", "docker", self.folder / "config.yaml", User(exec=described)),
             described,
             cluster=Cluster(),
             authority=None,
@@ -99,7 +99,7 @@ class Plugin:
         )
 
     async def problem(self, **options: Any) -> str:
-        """The one line that asking for the credentials ends with."""
+        """The one-line error of asking for the credentials."""
         with pytest.raises(UserError) as raised:
             await self.connection(**options).credentials.authorization()
         text = str(raised.value)
@@ -115,7 +115,7 @@ def plugin(tmp_path: Path) -> Plugin:
 
 
 class TestExecPlugin:
-    async def test_token_is_kept_without_an_expiry(self, plugin: Plugin, clock: Clock) -> None:
+    async def test_a_token_without_expiration_is_cached(self, plugin: Plugin, clock: Clock) -> None:
         plugin.says(token="one")
         credentials = plugin.credentials(clock)
         assert await credentials.authorization() == "Bearer one"
@@ -126,7 +126,7 @@ class TestExecPlugin:
     @pytest.mark.parametrize(
         ("life", "refreshed_at"), [(3600.0, 3570.0), (60.0, 54.0), (0.1, 1.0), (-5.0, 1.0)]
     )
-    async def test_token_is_fetched_anew_shortly_before_it_expires(
+    async def test_a_token_is_fetched_again_shortly_before_it_expires(
         self, plugin: Plugin, clock: Clock, life: float, refreshed_at: float
     ) -> None:
         plugin.says(token="one", expirationTimestamp=clock.stamp(life))
@@ -138,7 +138,7 @@ class TestExecPlugin:
         clock.now += 0.1
         assert await credentials.authorization() == "Bearer two"
 
-    async def test_refusal_leads_to_one_run(self, plugin: Plugin, clock: Clock) -> None:
+    async def test_a_401_causes_one_run(self, plugin: Plugin, clock: Clock) -> None:
         plugin.says(token="one")
         credentials = plugin.credentials(clock)
         await credentials.authorization()
@@ -146,11 +146,11 @@ class TestExecPlugin:
         clock.now += RUN_PAUSE
         credentials.invalidate()
         assert await credentials.authorization() == "Bearer two"
-        credentials.invalidate()  # the answer to a request that still showed the first token
+        credentials.invalidate()  # for a request that still used the first token
         assert await credentials.authorization() == "Bearer two"
         assert plugin.runs == 2
 
-    async def test_requests_at_the_same_time_share_one_run(self, plugin: Plugin) -> None:
+    async def test_concurrent_requests_share_one_run(self, plugin: Plugin) -> None:
         plugin.says(token="one", then="sleep 0.1")
         credentials = plugin.connection().credentials
         headers = await asyncio.gather(*(credentials.authorization() for _ in range(50)))
@@ -172,7 +172,7 @@ class TestExecPlugin:
         assert headers == ["Bearer one"] * 2
         assert plugin.runs == 1
 
-    async def test_cancelled_request_leaves_the_run_to_the_others(self, plugin: Plugin) -> None:
+    async def test_a_cancelled_request_does_not_cancel_the_run_of_others(self, plugin: Plugin) -> None:
         plugin.says(token="one", then="sleep 0.1")
         credentials = plugin.connection().credentials
         cancelled, other = (asyncio.create_task(credentials.authorization()) for _ in range(2))
@@ -181,14 +181,14 @@ class TestExecPlugin:
         assert await other == "Bearer one"
         assert plugin.runs == 1
 
-    async def test_loop_goes_on_while_the_command_runs(self, plugin: Plugin) -> None:
+    async def test_the_event_loop_continues_while_the_command_runs(self, plugin: Plugin) -> None:
         plugin.says(token="one", then=f"while [ ! -e {plugin.folder}/go ]; do sleep 0.01; done")
         asked = asyncio.create_task(_authorization(plugin.connection()))
         await asyncio.sleep(0)
         (plugin.folder / "go").touch()  # the command ends only because this line is reached
         assert await asked == "Bearer one"
 
-    async def test_old_token_is_used_to_its_end_when_the_command_fails(
+    async def test_the_old_token_is_used_until_it_expires_when_the_command_fails(
         self, plugin: Plugin, clock: Clock
     ) -> None:
         plugin.says(token="one", expirationTimestamp=clock.stamp(3600))
@@ -201,7 +201,7 @@ class TestExecPlugin:
         with pytest.raises(UserError, match="exit code 1"):
             await credentials.authorization()
 
-    async def test_failing_command_is_not_run_for_every_request(self, plugin: Plugin, clock: Clock) -> None:
+    async def test_a_failing_command_is_not_run_for_every_request(self, plugin: Plugin, clock: Clock) -> None:
         plugin.says(then="exit 1")
         credentials = plugin.credentials(clock)
         for _ in range(3):
@@ -220,7 +220,7 @@ class TestExecPlugin:
             )
         assert (plugin.folder / "seen").read_text() == "a b|c|red"
 
-    async def test_cluster_is_told_only_when_asked_for(self, plugin: Plugin) -> None:
+    async def test_the_cluster_is_passed_only_on_request(self, plugin: Plugin) -> None:
         plugin.says(token="one")
         cluster: dict[str, object] = {
             "certificate-authority-data": base64.b64encode(pki.authority().certificate).decode(),
@@ -238,20 +238,20 @@ class TestExecPlugin:
             "config": {"audience": "us"},
         }
 
-    async def test_older_version_needs_no_interactive_mode(self, plugin: Plugin) -> None:
+    async def test_the_older_version_needs_no_interactive_mode(self, plugin: Plugin) -> None:
         plugin.says(version=V1BETA1, token="one")
         connection = plugin.connection(apiVersion=V1BETA1, interactiveMode="")
         assert await connection.credentials.authorization() == "Bearer one"
         assert plugin.requests[0]["apiVersion"] == V1BETA1
 
-    async def test_command_without_a_slash_is_looked_up(
+    async def test_a_command_without_a_slash_is_looked_up(
         self, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         plugin.says(token="one")
         monkeypatch.setenv("PATH", str(plugin.folder), prepend=os.pathsep)
         assert await _authorization(plugin.connection(command="plugin")) == "Bearer one"
 
-    async def test_token_in_the_entry_is_preferred_to_the_command(self, plugin: Plugin) -> None:
+    async def test_a_token_in_the_entry_is_preferred_to_the_command(self, plugin: Plugin) -> None:
         plugin.says(token="one")
         plugin.connection()
         file = plugin.folder / "config.yaml"
@@ -261,7 +261,7 @@ class TestExecPlugin:
         assert await load(file).credentials.authorization() == "Bearer fixed"
         assert plugin.runs == 0
 
-    async def test_certificate_is_shown_on_connections_opened_afterwards(self, plugin: Plugin) -> None:
+    async def test_a_certificate_is_presented_on_connections_opened_afterwards(self, plugin: Plugin) -> None:
         cluster: dict[str, object] = {
             "certificate-authority-data": base64.b64encode(pki.authority().certificate).decode()
         }
@@ -276,38 +276,38 @@ class TestExecPlugin:
 
 
 class TestExecPluginProblems:
-    async def test_missing_command_tells_how_to_install_it(self, plugin: Plugin) -> None:
+    async def test_a_missing_command_is_reported_with_its_install_hint(self, plugin: Plugin) -> None:
         text = await plugin.problem(command="./nowhere", installHint="run `brew install\nnowhere`")
-        assert text == 'the exec plugin "./nowhere" is not found: run `brew install nowhere`'
+        assert text == 'the exec plugin "./nowhere" was not found: run `brew install nowhere`'
 
-    async def test_missing_command_without_a_hint(self, plugin: Plugin) -> None:
+    async def test_a_missing_command_without_a_hint_is_reported(self, plugin: Plugin) -> None:
         text = await plugin.problem(command="no-such-command-anywhere")
-        assert text.endswith("is not found: install it, or correct the path")
+        assert text.endswith("was not found: install it, or correct the path")
 
-    async def test_command_that_is_no_program(self, plugin: Plugin) -> None:
+    async def test_a_command_that_is_not_a_program_is_reported(self, plugin: Plugin) -> None:
         plugin.command.write_bytes(b"\x00\x01\x02")
         assert "cannot be started: " in await plugin.problem()
 
-    async def test_first_line_of_its_complaint_is_told(
+    async def test_the_first_line_of_its_error_output_is_reported(
         self, plugin: Plugin, capfd: pytest.CaptureFixture[str]
     ) -> None:
         plugin.says(then="echo 'please log in' >&2; echo 'more' >&2; exit 3")
         assert await plugin.problem() == 'the exec plugin "./plugin" failed with exit code 3: please log in'
         assert capfd.readouterr().err == ""
 
-    async def test_command_that_takes_too_long_ends_with_its_children(
+    async def test_a_command_that_takes_too_long_is_killed_with_its_children(
         self, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(exec_plugin, "RUN_LIMIT", 0.3)
         plugin.says(then=f"sleep 300 & echo $! > {plugin.folder}/child; wait")
-        assert "gave no answer in 0.3 s" in await plugin.problem()
+        assert "did not end within 0.3 s" in await plugin.problem()
         child = int((plugin.folder / "child").read_text())
         await eventually_async(lambda: _runs(child), lambda runs: not runs)
 
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("token: one", "printed something else than an ExecCredential: "),
+            ("token: one", "printed something other than an ExecCredential: "),
             ("{}", "printed  , not ExecCredential client.authentication.k8s.io/v1"),
             (
                 json.dumps({"apiVersion": V1BETA1, "kind": "ExecCredential", "status": {"token": "one"}}),
@@ -329,36 +329,36 @@ class TestExecPluginProblems:
                         "status": {"clientKeyData": "k", "clientCertificateData": "c"},
                     }
                 ),
-                "printed a client certificate that holds no certificate",
+                "printed a client certificate that contains no certificate",
             ),
         ],
     )
-    async def test_answer_that_cannot_be_used(self, plugin: Plugin, text: str, expected: str) -> None:
+    async def test_an_unusable_output_is_reported(self, plugin: Plugin, text: str, expected: str) -> None:
         plugin.says(text)
         assert expected in await plugin.problem()
 
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            ({"command": ""}, "exec: no command is given"),
+            ({"command": ""}, "exec: command is missing"),
             ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "is not supported: use one of"),
             (
                 {"interactiveMode": ""},
-                'interactiveMode "" is not known: use one of Never, IfAvailable, Always',
+                'unknown interactiveMode "": use one of Never, IfAvailable, Always',
             ),
-            ({"interactiveMode": "Sometimes"}, 'interactiveMode "Sometimes" is not known'),
+            ({"interactiveMode": "Sometimes"}, 'unknown interactiveMode "Sometimes"'),
         ],
     )
-    async def test_entry_that_cannot_be_used(
+    async def test_an_unusable_entry_is_reported(
         self, plugin: Plugin, options: dict[str, object], expected: str
     ) -> None:
         assert expected in await plugin.problem(**options)
 
-    async def test_person_is_needed_and_there_is_no_terminal(self, plugin: Plugin) -> None:
+    async def test_an_interactive_plugin_needs_a_terminal(self, plugin: Plugin) -> None:
         assert "run this on a terminal" in await plugin.problem(interactiveMode="Always")
         assert plugin.runs == 0
 
-    def test_person_is_asked_on_a_terminal(self, plugin: Plugin) -> None:
+    def test_an_interactive_plugin_uses_the_terminal(self, plugin: Plugin) -> None:
         plugin.says(token="one", then=f"read word; echo $word > {plugin.folder}/word")
         plugin.connection(interactiveMode="Always")
         script = (
@@ -389,7 +389,7 @@ def _authorization(connection: Connection) -> Coroutine[Any, Any, str | None]:
 
 
 def _shown(connection: Connection, folder: Path) -> str | None:
-    """The common name that a server sees when a connection is opened now."""
+    """The common name that a server sees if a connection is opened now."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_verify_locations(cadata=pki.authority().certificate.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
@@ -414,7 +414,7 @@ def _shown(connection: Connection, folder: Path) -> str | None:
 
 
 def _runs(process: int) -> bool:
-    """Whether it is there and not just waiting to be cleaned up after."""
+    """Whether the process exists and is not a zombie."""
     try:
         return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The elector and its thread, with a lease that is kept in memory."""
+"""The elector and its thread, with a lease in memory."""
 
 import threading
 import time
@@ -15,12 +15,12 @@ from longshore.kube.lease import LeaderElector
 
 
 class LeaseInMemory:
-    """The one resource of an API server that an elector asks for."""
+    """The only resource of an API server that an elector uses."""
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.failure: Exception | None = None
-        # Called with the method after a request was carried out; may raise, and then the answer is lost.
+        # Called with the method after a request was carried out. If it raises, the response is lost.
         self.after: Callable[[str], None] = lambda _method: None
         self._lock = threading.Lock()
         self._version = 0
@@ -66,7 +66,7 @@ class LeaseInMemory:
 
 
 class Member:
-    """An elector with quick timing, and what it told."""
+    """An elector with short times, and the events that it reported."""
 
     def __init__(self, server: LeaseInMemory, identity: str, **timing: float) -> None:
         self.started = threading.Event()
@@ -87,7 +87,7 @@ class TestLeaderElector:
     def server(self) -> LeaseInMemory:
         return LeaseInMemory()
 
-    def test_leads_renews_and_gives_back(self, server: LeaseInMemory) -> None:
+    def test_a_member_leads_renews_and_releases(self, server: LeaseInMemory) -> None:
         member = Member(server, "me")
         renewed_twice = threading.Event()
         server.after = lambda _method: renewed_twice.set() if server._version >= 3 else None
@@ -104,7 +104,7 @@ class TestLeaderElector:
         assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
         assert not member.stopped.is_set()
 
-    def test_metadata_of_others_is_kept(self, server: LeaseInMemory) -> None:
+    def test_metadata_set_by_others_is_kept(self, server: LeaseInMemory) -> None:
         metadata = {"name": "longshore", "resourceVersion": "0", "labels": {"team": "harbour"}}
         server.lease = {"metadata": metadata, "spec": {}}
         member = Member(server, "me")
@@ -113,7 +113,7 @@ class TestLeaderElector:
         member.elector.stop()
         assert server.lease["metadata"]["labels"] == {"team": "harbour"}
 
-    def test_second_member_leads_after_the_first_has_stopped(self, server: LeaseInMemory) -> None:
+    def test_a_second_member_leads_after_the_first_has_stopped(self, server: LeaseInMemory) -> None:
         first, second = Member(server, "first"), Member(server, "second")
         first.elector.start()
         assert first.started.wait(5)
@@ -136,7 +136,7 @@ class TestLeaderElector:
         ],
         ids=lambda failure: type(failure).__name__,
     )
-    def test_any_failure_that_lasts_ends_the_leadership_at_the_deadline(
+    def test_a_lasting_failure_ends_the_leadership_at_the_deadline(
         self, server: LeaseInMemory, failure: Exception
     ) -> None:
         member = Member(server, "me", renew_deadline=0.5)
@@ -149,8 +149,8 @@ class TestLeaderElector:
         assert not member.elector.holds_lease()
         member.elector.stop()
 
-    def test_lost_answers_do_not_end_the_leadership(self, server: LeaseInMemory) -> None:
-        """Each renewal lands, but of two answers one is lost."""
+    def test_lost_responses_do_not_end_the_leadership(self, server: LeaseInMemory) -> None:
+        """Each renewal succeeds, but every other response is lost."""
         writes = 0
         enough = threading.Event()
 
@@ -173,17 +173,17 @@ class TestLeaderElector:
         member.elector.stop()
         assert not member.stopped.is_set()
 
-    def test_renewal_goes_on_while_the_caller_is_busy(self, server: LeaseInMemory) -> None:
+    def test_renewal_continues_while_the_caller_is_busy(self, server: LeaseInMemory) -> None:
         member = Member(server, "me", renew_deadline=1.5)
         member.elector.start()
         assert member.started.wait(5)
         end = time.monotonic() + 2.0
-        while time.monotonic() < end:  # a long slice of decisions, which leaves no time to any event loop
+        while time.monotonic() < end:  # like a long slice of decisions, which blocks the event loop
             pass
         assert member.elector.holds_lease()
         member.elector.stop()
 
-    def test_stop_is_not_held_up_by_a_server_that_is_away(self, server: LeaseInMemory) -> None:
+    def test_stop_does_not_wait_long_for_an_unreachable_server(self, server: LeaseInMemory) -> None:
         member = Member(server, "me")
         member.elector.start()
         assert member.started.wait(5)
@@ -193,7 +193,7 @@ class TestLeaderElector:
         assert time.monotonic() - begin < 5.0
         assert not any(thread.name == "lease" for thread in threading.enumerate())
 
-    def test_defect_ends_the_leadership_too(self, server: LeaseInMemory) -> None:
+    def test_an_unexpected_error_ends_the_leadership(self, server: LeaseInMemory) -> None:
         member = Member(server, "me")
         member.elector.start()
         assert member.started.wait(5)
@@ -201,7 +201,7 @@ class TestLeaderElector:
         assert member.stopped.wait(5)
         assert not member.elector.holds_lease()
 
-    def test_stop_from_its_own_callback(self, server: LeaseInMemory) -> None:
+    def test_stop_can_be_called_from_a_callback(self, server: LeaseInMemory) -> None:
         member = Member(server, "me", renew_deadline=0.5)
         stopped = threading.Event()
 
@@ -215,10 +215,10 @@ class TestLeaderElector:
         server.failure = ConnectionFailed("reset", sent=True)
         assert stopped.wait(5)
 
-    def test_stop_before_start(self, server: LeaseInMemory) -> None:
+    def test_stop_before_start_does_nothing(self, server: LeaseInMemory) -> None:
         Member(server, "me").elector.stop()
         assert server.lease is None
 
-    def test_needs_an_identity(self, server: LeaseInMemory) -> None:
+    def test_an_elector_needs_an_identity(self, server: LeaseInMemory) -> None:
         with pytest.raises(UserError, match="give each process its own"):
             Member(server, "")

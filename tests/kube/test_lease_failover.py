@@ -1,4 +1,4 @@
-"""Two real processes and the real API server: who leads when one of them stops, dies or stands still."""
+"""Two real processes and the real API server: who leads when one of them stops, dies, or is suspended."""
 
 import json
 import random
@@ -23,7 +23,7 @@ CRASH_FAILOVER = 18.0
 
 
 class Member:
-    """A process, and what it told so far."""
+    """A process, and what it has printed so far."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes], told: Path) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class Member:
         self._told = told
 
     def when(self, what: str, *, within: float) -> float:
-        """The time of the first line that says this; waits for it."""
+        """Wait for the first line with this event, and return its time."""
         end = time.monotonic() + within
         while True:
             for line in self._told.read_text().splitlines(keepends=True):
@@ -47,7 +47,7 @@ class Member:
 
 
 class Group:
-    """The members that seek one lease."""
+    """The candidates for one lease."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str, *, lease: str, folder: Path) -> None:
         self._control_plane = control_plane
@@ -69,7 +69,7 @@ class Group:
         leader = self.join("first")
         leader.when("acts", within=10)
         standby = self.join("second")
-        time.sleep(random.uniform(2.0, 4.0))  # meet their periods at any phase
+        time.sleep(random.uniform(2.0, 4.0))  # to hit their periods at any phase
         assert not standby.said("acts")
         return leader, standby
 
@@ -96,7 +96,7 @@ class Group:
 
 @pytest.fixture
 def groups(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Callable[[], Group]]:
-    """Makes groups, each with a lease of its own."""
+    """Creates groups, each with its own lease."""
     made: list[Group] = []
 
     def make() -> Group:
@@ -108,7 +108,7 @@ def groups(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Itera
         group.end()
 
 
-def test_the_standby_takes_over_at_once_when_the_leader_stops(
+def test_the_standby_leads_soon_after_a_clean_stop(
     groups: Callable[[], Group], repetitions: Repetitions
 ) -> None:
     for _ in range(repetitions(full=10)):
@@ -128,7 +128,7 @@ def test_the_standby_takes_over_at_once_when_the_leader_stops(
         assert group.holder == ""
 
 
-def test_the_standby_takes_over_in_time_when_the_leader_is_killed(
+def test_the_standby_leads_after_the_leader_is_killed(
     groups: Callable[[], Group], repetitions: Repetitions
 ) -> None:
     for _ in range(repetitions(full=5, short=1)):
@@ -140,7 +140,7 @@ def test_the_standby_takes_over_in_time_when_the_leader_is_killed(
         assert group.transitions == 1
 
 
-def test_leader_that_stood_still_does_not_act_when_it_goes_on(groups: Callable[[], Group]) -> None:
+def test_a_suspended_leader_does_not_act_when_it_continues(groups: Callable[[], Group]) -> None:
     group = groups()
     leader, standby = group.leader_and_standby()
     leader.process.send_signal(signal.SIGSTOP)
@@ -149,4 +149,4 @@ def test_leader_that_stood_still_does_not_act_when_it_goes_on(groups: Callable[[
     leader.when("lost", within=5)
     assert leader.process.wait(10) == 0
     assert leader.when("acted-last", within=0) < begun
-    assert group.holder == "second"  # nothing was given back that belongs to another by now
+    assert group.holder == "second"  # the first one did not release the lease of the second one

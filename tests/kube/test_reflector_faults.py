@@ -1,6 +1,6 @@
-"""Whatever happens between the API server and the reflector, afterwards the store equals a fresh list.
+"""Whatever happens between the API server and the reflector, in the end the store equals a new list.
 
-The API server is the real one; the faults are made by a proxy in front of it, or by killing the server.
+The API server is a real one. Faults are caused by a proxy in front of it, or by killing the server.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tests.kube.proxy import (
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import OwnCluster, Repetitions
-from longshore.kube.backoff import Backoff
+from longshore.kube.backoff import JitteredBackoff
 from longshore.kube.config import load
 from longshore.kube.resources import PODS
 
@@ -63,7 +63,7 @@ SITUATIONS: dict[str, Callable[[], Script]] = {
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "paged list"])
 @pytest.mark.parametrize("situation", SITUATIONS)
-async def test_store_equals_a_fresh_list(
+async def test_the_store_equals_a_new_list_after_faults(
     situation: str,
     streaming: bool,
     control_plane: ControlPlane,
@@ -80,7 +80,7 @@ async def test_store_equals_a_fresh_list(
             namespace,
             streaming=streaming,
             read_timeout=1.0,
-            backoff=Backoff(first=0.02, most=0.5),
+            backoff=JitteredBackoff(first=0.02, most=0.5),
         ) as mirror,
     ):
         await asyncio.wait_for(mirror.reflector.synced.wait(), 60)
@@ -90,10 +90,10 @@ async def test_store_equals_a_fresh_list(
     assert proxy.faults > 0 or situation == "nothing goes wrong"
 
 
-async def test_writes_answered_late_or_not_at_all(
+async def test_the_store_agrees_with_writes_whose_responses_are_late_or_lost(
     control_plane: ControlPlane, namespace: str, repetitions: Repetitions
 ) -> None:
-    """Reads and writes go through the proxy; what the writer believes and what the reflector sees agree."""
+    """Reads and writes use the proxy, and the results of the writer agree with what the reflector sees."""
     rng = random.Random(9)
 
     def script(asked: Asked) -> Fault | None:
@@ -105,7 +105,7 @@ async def test_writes_answered_late_or_not_at_all(
 
     direct = load(control_plane.kubeconfig)
     proxy = Proxy(direct, script)
-    backoff = Backoff(first=0.02, most=0.5)
+    backoff = JitteredBackoff(first=0.02, most=0.5)
     async with (
         proxy.running(),
         writing(proxy.connection) as writer,
@@ -117,13 +117,13 @@ async def test_writes_answered_late_or_not_at_all(
     assert mirror.changes > 100
 
 
-async def test_429_never_leads_to_another_list(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_429_never_causes_another_list(control_plane: ControlPlane, namespace: str) -> None:
     direct = load(control_plane.kubeconfig)
     proxy = Proxy(direct)
     async with (
         proxy.running(),
         writing(direct) as writer,
-        mirrored(proxy.connection, namespace, backoff=Backoff(first=0.02, most=0.1)) as mirror,
+        mirrored(proxy.connection, namespace, backoff=JitteredBackoff(first=0.02, most=0.1)) as mirror,
     ):
         await asyncio.wait_for(mirror.reflector.synced.wait(), 30)
         refusals = 0
@@ -140,13 +140,15 @@ async def test_429_never_leads_to_another_list(control_plane: ControlPlane, name
     assert sum(asked.initial for asked in proxy.asked) == 1
 
 
-async def test_410_lists_again_and_tells_the_deletions(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_410_causes_another_list_and_reports_deletions(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     direct = load(control_plane.kubeconfig)
     proxy = Proxy(direct)
     async with (
         proxy.running(),
         writing(direct) as writer,
-        mirrored(proxy.connection, namespace, backoff=Backoff(first=0.02, most=0.1)) as mirror,
+        mirrored(proxy.connection, namespace, backoff=JitteredBackoff(first=0.02, most=0.1)) as mirror,
     ):
         await asyncio.wait_for(mirror.reflector.synced.wait(), 30)
         await churn(writer, namespace, operations=200, seed=4)
@@ -161,12 +163,16 @@ async def test_410_lists_again_and_tells_the_deletions(control_plane: ControlPla
     assert mirror.reflector.lists >= 2
 
 
-async def test_api_server_killed_and_restarted(own_cluster: OwnCluster, repetitions: Repetitions) -> None:
+async def test_the_store_is_complete_after_the_api_server_was_killed_and_restarted(
+    own_cluster: OwnCluster, repetitions: Repetitions
+) -> None:
     plane = own_cluster(nodes=0, kwok=False, controller_manager=False)
     direct = load(plane.kubeconfig)
     async with (
         writing(direct) as writer,
-        mirrored(direct, "default", read_timeout=5.0, backoff=Backoff(first=0.05, most=0.5)) as mirror,
+        mirrored(
+            direct, "default", read_timeout=5.0, backoff=JitteredBackoff(first=0.05, most=0.5)
+        ) as mirror,
     ):
         await asyncio.wait_for(mirror.reflector.synced.wait(), 30)
         for round_ in range(repetitions(full=10)):

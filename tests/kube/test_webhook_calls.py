@@ -124,7 +124,7 @@ async def test_an_extender_that_asks_who_we_are(tmp_path: Path, tls: WebhookTLS,
     ("tls", "words"),
     [
         (WebhookTLS(ca_file="/no/such/file"), "cannot read /no/such/file: No such file or directory"),
-        (WebhookTLS(ca_data=b"rubbish"), "a certificate holds no certificate"),
+        (WebhookTLS(ca_data=b"rubbish"), "a certificate contains no certificate"),
     ],
 )
 def test_certificates_that_cannot_be_used_are_told_at_the_start(tls: WebhookTLS, words: str) -> None:

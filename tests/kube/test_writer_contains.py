@@ -1,4 +1,4 @@
-"""Whether what is found on the API server has all that was sent: how a lost answer is made up for."""
+"""Whether the object on the API server contains everything that was sent, which resolves a lost response."""
 
 import msgspec
 import pytest
@@ -22,7 +22,7 @@ FOUND = {
         {"status": {"objective": None}},
     ],
 )
-def test_what_was_sent_is_there(sent: object) -> None:
+def test_everything_that_was_sent_is_found(sent: object) -> None:
     assert contains(FOUND, sent)
 
 
@@ -38,11 +38,11 @@ def test_what_was_sent_is_there(sent: object) -> None:
         {"status": {"planned": None}},
     ],
 )
-def test_what_was_sent_is_not_there(sent: object) -> None:
+def test_a_difference_from_what_was_sent_is_noticed(sent: object) -> None:
     assert not contains(FOUND, sent)
 
 
-def test_a_status_made_of_structs_is_recognized_as_it_comes_back() -> None:
+def test_a_status_built_from_structs_is_recognized_when_read_back() -> None:
     status = SchedulePlanStatus(planned=2, unplaced=(UnplacedPod("x", "full"),))
     sent = {"status": msgspec.to_builtins(status)}
     assert contains(msgspec.json.decode(msgspec.json.encode(sent)), sent)

@@ -1,4 +1,4 @@
-"""A write lands once, whatever happens to its answer. The API server is real, the faults are scripted."""
+"""A write happens once, whatever happens to its response. The API server is real, the faults are scripted."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ async def writing(proxy: Proxy, *, give_up_after: float = 30.0) -> AsyncIterator
 
 
 def once(method: str, fault: Fault) -> Callable[[Asked], Fault | None]:
-    """The fault strikes the first request of this method; all others pass."""
+    """A script with a fault for the first request with this method; all others pass."""
     struck = False
 
     def script(asked: Asked) -> Fault | None:
@@ -71,7 +71,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("fault", LOST.values(), ids=LOST.keys())
-async def test_a_bind_succeeds_in_spite_of_a_fault_on_the_way(
+async def test_a_bind_survives_each_fault(
     fault: Fault, proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
     async with writing(proxy) as writer:
@@ -82,7 +82,7 @@ async def test_a_bind_succeeds_in_spite_of_a_fault_on_the_way(
     assert pod(control_plane, namespace, "web")["spec"]["nodeName"] == "node-1"
 
 
-async def test_bind_that_landed_is_not_sent_again(proxy: Proxy, namespace: str) -> None:
+async def test_a_bind_that_succeeded_is_not_sent_again(proxy: Proxy, namespace: str) -> None:
     async with writing(proxy) as writer:
         made = json.loads(await writer.create(PODS, namespace, pod_body("web", {})))
         proxy.script = once("POST", LoseAnswer())
@@ -90,10 +90,10 @@ async def test_bind_that_landed_is_not_sent_again(proxy: Proxy, namespace: str) 
     assert sum(asked.path.endswith("/binding") for asked in proxy.asked) == 1
 
 
-async def test_bind_of_a_pod_that_another_bound_meanwhile(
+async def test_a_bind_conflicts_with_another_scheduler_that_was_faster(
     proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
-    """Our answer is lost before it lands, and another scheduler is faster: that is a conflict, not ours."""
+    """Our request is lost, and another scheduler is faster: the result is a conflict."""
     async with writing(proxy) as writer, Pool(load(control_plane.kubeconfig)) as direct:
         made = json.loads(await writer.create(PODS, namespace, pod_body("web", {})))
         uid = made["metadata"]["uid"]
@@ -104,25 +104,27 @@ async def test_bind_of_a_pod_that_another_bound_meanwhile(
         assert isinstance(await ours, Conflict)
 
 
-async def test_bind_of_a_successor_with_the_same_name(proxy: Proxy, namespace: str) -> None:
+async def test_a_bind_of_a_replaced_pod_with_the_same_name_conflicts(proxy: Proxy, namespace: str) -> None:
     async with writing(proxy) as writer:
         await writer.create(PODS, namespace, pod_body("web", {}))
         outcome = await writer.bind(namespace, "web", "00000000-0000-0000-0000-000000000000", "node-1")
     assert isinstance(outcome, Conflict)
 
 
-async def test_bind_of_a_pod_that_is_gone(proxy: Proxy, namespace: str) -> None:
+async def test_a_bind_of_a_pod_that_is_gone_is_reported(proxy: Proxy, namespace: str) -> None:
     async with writing(proxy) as writer:
         assert isinstance(await writer.bind(namespace, "web", "", "node-1"), Gone)
 
 
-async def test_bind_gives_up_when_nothing_answers(proxy: Proxy, namespace: str) -> None:
+async def test_a_bind_gives_up_when_nothing_responds(proxy: Proxy, namespace: str) -> None:
     proxy.script = lambda _asked: DropBefore()
     async with writing(proxy, give_up_after=1.0) as writer:
         assert isinstance(await writer.bind(namespace, "web", "", "node-1"), Failed)
 
 
-async def test_waiting_for_its_turn_does_not_use_up_a_writes_patience(proxy: Proxy, namespace: str) -> None:
+async def test_waiting_for_a_slot_does_not_count_against_the_time_limit_of_a_write(
+    proxy: Proxy, namespace: str
+) -> None:
     async with Pool(proxy.connection) as pool:
         writer = Writer(pool, concurrency=1, timeout=5.0, give_up_after=1.0)
         names = [f"web-{number}" for number in range(5)]
@@ -131,7 +133,7 @@ async def test_waiting_for_its_turn_does_not_use_up_a_writes_patience(proxy: Pro
         seen: set[str] = set()
 
         def script(asked: Asked) -> Fault | None:
-            """Each bind is refused once, then takes its time: the last one waits for two seconds."""
+            """Reject each bind once, then delay it: the last one waits for two seconds."""
             if asked.method == "GET":
                 return None
             first = asked.path not in seen
@@ -144,7 +146,7 @@ async def test_waiting_for_its_turn_does_not_use_up_a_writes_patience(proxy: Pro
 
 
 @pytest.mark.parametrize("fault", LOST.values(), ids=LOST.keys())
-async def test_create_update_patch_and_delete_survive(
+async def test_create_update_patch_and_delete_survive_each_fault(
     fault: Fault, proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
     async with writing(proxy) as writer:
@@ -168,7 +170,7 @@ async def test_create_update_patch_and_delete_survive(
     assert control_plane.kubectl("get", "pods", "-n", namespace, "-o", "name") == ""
 
 
-async def test_update_with_a_lost_answer_after_which_another_changed_the_object(
+async def test_an_update_with_a_lost_response_conflicts_after_a_change_by_another_client(
     proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
     async with writing(proxy) as writer:
@@ -188,7 +190,7 @@ async def test_update_with_a_lost_answer_after_which_another_changed_the_object(
     assert pod(control_plane, namespace, "web")["metadata"]["labels"] == {"by": "another"}
 
 
-async def test_create_when_another_object_has_the_name(proxy: Proxy, namespace: str) -> None:
+async def test_a_create_conflicts_with_another_object_of_the_name(proxy: Proxy, namespace: str) -> None:
     async with writing(proxy) as writer:
         await writer.create(PODS, namespace, pod_body("web", {"by": "another"}))
         proxy.script = once("POST", DropBefore())
@@ -197,7 +199,7 @@ async def test_create_when_another_object_has_the_name(proxy: Proxy, namespace: 
     assert refused.value.status == 409
 
 
-async def test_lost_answer_that_cannot_be_recognized_is_raised(proxy: Proxy, namespace: str) -> None:
+async def test_a_lost_response_that_cannot_be_resolved_is_raised(proxy: Proxy, namespace: str) -> None:
     async with writing(proxy) as writer:
         body = pod_body("web", {})
         body["metadata"] = {"generateName": "web-"}
@@ -212,7 +214,7 @@ async def test_lost_answer_that_cannot_be_recognized_is_raised(proxy: Proxy, nam
             await writer.patch(PODS, namespace, "web", [step], kind=Patch.JSON)
 
 
-async def test_server_side_apply_twice_is_the_same_as_once(
+async def test_applying_twice_gives_the_same_result_as_once(
     proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"by": "apply"}}}
@@ -224,10 +226,10 @@ async def test_server_side_apply_twice_is_the_same_as_once(
     assert pod(control_plane, namespace, "web")["metadata"]["labels"]["by"] == "apply"
 
 
-async def test_many_binds_under_random_faults(
+async def test_many_binds_succeed_once_under_random_faults(
     proxy: Proxy, control_plane: ControlPlane, namespace: str, repetitions: Repetitions
 ) -> None:
-    """Every pod ends on the node it was meant for, and no bind that landed is sent again."""
+    """Every pod ends on its node, and no bind that succeeded is sent again."""
     count = repetitions(full=2000, short=100)
     rng = random.Random(5)
     landed: set[str] = set()
@@ -283,7 +285,7 @@ def events(control_plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
     return items
 
 
-async def test_repeated_events_become_one_with_a_count(
+async def test_repeated_events_become_one_event_with_a_count(
     proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
     async with writing(proxy) as writer:
@@ -298,7 +300,7 @@ async def test_repeated_events_become_one_with_a_count(
     assert sum(asked.method == "PATCH" for asked in proxy.asked) < 6
 
 
-async def test_event_with_a_lost_answer_is_written_once(
+async def test_an_event_with_a_lost_response_is_written_once(
     proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
     async with writing(proxy) as writer:
@@ -309,7 +311,7 @@ async def test_event_with_a_lost_answer_is_written_once(
     assert len(events(control_plane, namespace)) == 1
 
 
-async def test_event_that_may_not_be_written_stops_nothing(proxy: Proxy, namespace: str) -> None:
+async def test_an_event_that_is_forbidden_does_not_stop_others(proxy: Proxy, namespace: str) -> None:
     proxy.script = lambda _asked: Refuse(403, "Forbidden")
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
@@ -319,7 +321,7 @@ async def test_event_that_may_not_be_written_stops_nothing(proxy: Proxy, namespa
     assert recorder.dropped == 5
 
 
-async def test_repeated_event_that_has_expired_begins_again(
+async def test_a_repeated_event_that_has_expired_starts_again(
     proxy: Proxy, control_plane: ControlPlane, namespace: str
 ) -> None:
     async with writing(proxy) as writer:

@@ -98,4 +98,4 @@ def test_pods_avoid_a_loaded_node_until_it_is_loaded_no_more(
         lambda: placed(control_plane, namespace), lambda found: found.get(f"{namespace}/stuck") == busy
     )
     assert scheduler.stop() == 0
-    assert "a query fails" not in scheduler.log.read_text()
+    assert "query failed" not in scheduler.log.read_text()

@@ -11,7 +11,7 @@ from longshore.engine import Engine
 from longshore.kube import Client, EventRecorder, Writer
 from longshore.kube.operations import Operations
 from longshore.kube.polling import PolledCluster
-from longshore.kube.pool import Answer
+from longshore.kube.pool import Response
 from longshore.live import Follower
 from longshore.pin.labels import pin_key
 from longshore.pin.profile import StaticOptions, static_configuration, static_plugins
@@ -29,11 +29,11 @@ class Server:
 
     async def send(
         self, method: str, target: str, body: bytes = b"", *, content_type: str = "", timeout: float = 0.0
-    ) -> Answer:
+    ) -> Response:
         if target.endswith("/binding"):
             sent = json.loads(body)
             self.binds.append((sent["metadata"]["uid"], sent["target"]["name"]))
-        return Answer(201, b"{}", None)
+        return Response(201, b"{}", None)
 
 
 async def binds_after_each(*looks: tuple[ApiObject, ...]) -> list[tuple[str, str]]:

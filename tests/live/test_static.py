@@ -118,7 +118,7 @@ def test_the_older_label_counts_with_one_warning(
     create(control_plane, namespace, pinned("older"))
     eventually(lambda: node_of(control_plane, namespace, "older"), lambda found: found == nodes[2])
     [warning] = [line for line in static.lines if older in line]
-    assert f"WARNING - Label {older} of node {nodes[2]} names no namespace: use " in warning
+    assert f"WARNING - Label {older} of node {nodes[2]} does not name a namespace: use " in warning
     assert f"rf.scheduler.{NAME}.NAMESPACE/older" in warning
 
 
@@ -218,7 +218,7 @@ def test_a_name_too_long_for_a_label_is_told(
     create(control_plane, namespace, pinned(name))
     eventually(lambda: events(control_plane, namespace, name))
     [told] = events(control_plane, namespace, name)
-    assert "cannot be expressed as label: the pod's name has 64 characters" in told["note"]
+    assert "cannot be expressed as a label: the pod's name has 64 characters" in told["note"]
 
 
 # What a pass and the metrics tell.

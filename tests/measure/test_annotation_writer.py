@@ -153,7 +153,7 @@ async def test_a_provider_that_fails_leaves_values_until_they_are_too_old(
     assert [written(control_plane, name) for name in nodes] == [{}, {}]
 
 
-async def test_a_node_that_cannot_be_written_does_not_keep_the_others_back(
+async def test_a_node_that_cannot_be_written_does_not_stop_the_others(
     control_plane: ControlPlane, nodes: list[str], namespace: str
 ) -> None:
     rules = [LIST_NODES, PATCH_NODES | {"resourceNames": nodes[1:]}]
@@ -161,7 +161,7 @@ async def test_a_node_that_cannot_be_written_does_not_keep_the_others_back(
     async with Counting(caller) as client:
         done = await annotator(client, nodes, ByHand(LOAD)).once()
     assert [node.name for node in done.failed] == nodes[:1]
-    assert "you need the right to patch nodes" in done.failed[0].error
+    assert "you need permission to patch nodes" in done.failed[0].error
     assert written(control_plane, nodes[0]) == {}
     assert written(control_plane, nodes[1])["mean-free-cpu"] == "6000"
 
@@ -174,9 +174,9 @@ async def test_a_dry_run_changes_nothing(
     assert written(control_plane, nodes[0]) == {}
 
 
-async def test_a_selector_that_is_none(client: Counting) -> None:
+async def test_an_invalid_selector_is_an_error(client: Counting) -> None:
     wrong = Annotator(client=client, provider=None, allocation=True, max_age=300.0, selector="a=b=c")
-    with pytest.raises(UserError, match="the API server refuses to list nodes"):
+    with pytest.raises(UserError, match="the API server refused to list nodes"):
         await wrong.once()
 
 
@@ -195,12 +195,12 @@ async def test_passes_begin_within_the_interval_and_not_in_step(monkeypatch: pyt
     monkeypatch.setattr("longshore.measure.annotation_writer.sleep_unless", rest)
     monkeypatch.setattr(Annotator, "once", once)
     alone = Annotator(client=None, provider=None, allocation=True, max_age=300.0)  # type: ignore[arg-type]
-    await alone.for_ever(asyncio.Event(), interval=299.0, on_pass=lambda _done: None)
+    await alone.run(asyncio.Event(), interval=299.0, on_pass=lambda _done: None)
     assert all(260.0 < seconds <= 299.0 for seconds in pauses)
     assert len(set(pauses)) == 40
 
 
-async def test_passes_follow_each_other_until_it_is_told_to_stop(client: Counting, nodes: list[str]) -> None:
+async def test_passes_repeat_until_a_signal_stops_them(client: Counting, nodes: list[str]) -> None:
     stop = asyncio.Event()
     passes: list[Pass] = []
 
@@ -209,6 +209,6 @@ async def test_passes_follow_each_other_until_it_is_told_to_stop(client: Countin
         if len(passes) == 3:
             stop.set()
 
-    work = annotator(client, nodes, ByHand(LOAD)).for_ever(stop, interval=0.01, on_pass=on_pass)
+    work = annotator(client, nodes, ByHand(LOAD)).run(stop, interval=0.01, on_pass=on_pass)
     await asyncio.wait_for(work, 20)
     assert len(passes) == 3

@@ -11,7 +11,7 @@ from tests.measure.weblistener import listening
 
 from longshore.config import MeasurementSettings
 from longshore.errors import UserError
-from longshore.measure.http_provider import WebProvider
+from longshore.measure.http_provider import HttpClient
 from longshore.measure.providers import ProviderFailed
 
 
@@ -20,7 +20,7 @@ async def _headers(request: web.Request) -> web.Response:
 
 
 async def got(settings: MeasurementSettings, path: str = "/x") -> tuple[int, str]:
-    provider = WebProvider(settings)
+    provider = HttpClient(settings)
     try:
         status, body = await provider.get(path)
         return status, body.decode()
@@ -66,7 +66,7 @@ async def test_a_token_that_is_refused_twice_is_the_answer(tmp_path: Path) -> No
         assert await got(at(port, token_file=str(file))) == (401, "who are you?")
 
 
-async def test_a_redirect_is_told_not_followed() -> None:
+async def test_a_redirect_is_reported_and_not_followed() -> None:
     """Headers and tokens are for the address that was given."""
 
     async def answer(_request: web.Request) -> web.Response:
@@ -76,7 +76,7 @@ async def test_a_redirect_is_told_not_followed() -> None:
         with pytest.raises(ProviderFailed) as failure:
             await got(at(port))
     assert str(failure.value) == (
-        f"http://127.0.0.1:{port}/x sends us to http://elsewhere/login: give that address if it is right"
+        f"http://127.0.0.1:{port}/x redirects to http://elsewhere/login: use that address if it is correct"
     )
 
 
@@ -96,7 +96,7 @@ def _served(tmp_path: Path) -> ssl.SSLContext:
 @pytest.mark.parametrize(
     ("authority", "insecure", "trusted"), [(True, False, True), (False, False, False), (False, True, True)]
 )
-async def test_certificates_are_verified_unless_told_otherwise(
+async def test_certificates_are_verified_unless_disabled(
     tmp_path: Path, authority: bool, insecure: bool, trusted: bool
 ) -> None:
     file = tmp_path / "ca.pem"
@@ -118,14 +118,16 @@ async def test_certificates_are_verified_unless_told_otherwise(
         ({"token_file": "/no/such"}, "cannot read the token file /no/such: No such file or directory"),
     ],
 )
-def test_files_that_cannot_be_read_are_told_at_the_start(settings: dict[str, str], message: str) -> None:
+def test_files_that_cannot_be_read_are_an_error_at_the_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(UserError) as failure:
-        WebProvider(at(9, **settings))
+        HttpClient(at(9, **settings))
     assert str(failure.value) == message
 
 
 def test_an_authority_that_is_no_certificate(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("rubbish")
-    with pytest.raises(UserError, match=r"^measurements: the certificate .*ca\.pem holds no certificate"):
-        WebProvider(at(9, ca_file=str(file)))
+    with pytest.raises(
+        UserError, match=r"^measurements: the CA certificate .*ca\.pem contains no certificate"
+    ):
+        HttpClient(at(9, ca_file=str(file)))

@@ -71,7 +71,7 @@ async def test_without_a_window_the_values_have_the_time_of_the_answer() -> None
 
 async def test_values_without_any_time_are_refused() -> None:
     said = watched(metric("CPU", "AVG", 50)) | {"window": {}, "timestamp": 0}
-    with pytest.raises(ProviderFailed, match="does not say when it measured"):
+    with pytest.raises(ProviderFailed, match="did not report when it measured"):
         await measured(said)
 
 
@@ -82,7 +82,7 @@ async def test_the_latest_value_stands_in_for_the_mean(operator: str) -> None:
     }
 
 
-async def test_the_mean_goes_before_the_latest_value_and_the_longest_window_before_others() -> None:
+async def test_the_mean_and_the_longest_window_take_precedence() -> None:
     said = watched(
         metric("CPU", "Latest", 90, ""),
         metric("CPU", "AVG", 10, "5m"),
@@ -102,7 +102,7 @@ async def test_other_resources_operators_and_amounts_are_passed_over() -> None:
     assert (await measured(said)).keys() == {"cpu/std"}
 
 
-async def test_more_than_everything_is_kept() -> None:
+async def test_a_value_above_the_capacity_is_kept() -> None:
     assert (await measured(watched(metric("CPU", "AVG", 10000))))["cpu/mean"]["a"][0] == 400_000.0
 
 
@@ -112,20 +112,20 @@ async def test_a_node_without_a_capacity_has_no_amounts() -> None:
     assert (await measured(said))["cpu/mean"].keys() == {"a"}
 
 
-async def test_nodes_of_another_cluster_are_told() -> None:
-    with pytest.raises(ProviderFailed, match="knows nodes such as stranger, but none of this cluster"):
+async def test_nodes_of_another_cluster_are_reported() -> None:
+    with pytest.raises(ProviderFailed, match="knows nodes such as stranger, but no node of this cluster"):
         await measured(watched(metric("CPU", "AVG", 50), name="stranger"))
 
 
 @pytest.mark.parametrize("said", [[], {"data": 3}, {"timestamp": "now"}, "text"])
 async def test_what_is_something_else_is_one_line(said: object) -> None:
     with pytest.raises(
-        ProviderFailed, match=r"/watcher answers what is not load-watcher's JSON: "
+        ProviderFailed, match=r"/watcher did not answer with load-watcher's JSON: "
     ) as failure:
         await measured(said)
     assert "\n" not in str(failure.value)
 
 
-async def test_a_refusal_is_told_with_its_reason() -> None:
-    with pytest.raises(ProviderFailed, match=r"/watcher answers 404: .*no metrics"):
+async def test_an_error_status_is_reported_with_its_reason() -> None:
+    with pytest.raises(ProviderFailed, match=r"/watcher answered 404: .*no metrics"):
         await measured({"message": "no metrics"}, status=404)

@@ -99,7 +99,7 @@ async def test_a_node_that_is_no_longer_measured_keeps_the_time_of_its_last_samp
     ],
     ids=["negative", "no quantity", "no usage", "no time", "an unknown node", "nothing"],
 )
-async def test_what_cannot_be_used_is_passed_over(bad: dict[str, Any]) -> None:
+async def test_unusable_values_are_ignored(bad: dict[str, Any]) -> None:
     stand_in = StandIn()
     stand_in.items = [bad, item("b", "2026-01-01T00:00:00Z", "1")]
     async with provider(stand_in) as asked:
@@ -111,7 +111,7 @@ async def test_what_cannot_be_used_is_passed_over(bad: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (403, "no right to list nodes of metrics.k8s.io: the reason"),
+        (403, "permission to list nodes of metrics.k8s.io is missing: the reason"),
         (503, "metrics-server does not answer the API server: the reason"),
         (500, f"{PATH}: the reason (500 Any)"),
     ],
@@ -130,4 +130,7 @@ async def test_a_cluster_without_metrics_server(control_plane: ControlPlane) -> 
     async with Client(load(str(control_plane.kubeconfig))) as client:
         with pytest.raises(ProviderFailed) as failure:
             await MetricsServer(client, window=900.0, max_age=300.0).measure(NODES)
-    assert str(failure.value) == "the cluster has no API metrics.k8s.io/v1beta1: install metrics-server"
+    assert (
+        str(failure.value)
+        == "the cluster does not have the API metrics.k8s.io/v1beta1: install metrics-server"
+    )

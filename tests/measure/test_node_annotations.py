@@ -8,7 +8,7 @@ import pytest
 from longshore.agents import annotations
 from longshore.api import Node
 from longshore.measure import node_annotations
-from longshore.measure.node_annotations import asked_for, changes, load
+from longshore.measure.node_annotations import changes, load, requested_by_node
 from longshore.testing import NodeBuilder, node, pod
 
 NOW = 1_800_000_000.0
@@ -35,7 +35,7 @@ def annotated(**more: str) -> Node:
     return BIG.annotations(**{key: text for key, text in (old | more).items() if text is not None})
 
 
-def test_the_load_is_told_as_what_is_free() -> None:
+def test_the_load_is_written_as_what_is_free() -> None:
     assert wanted(measured(MEASURED)) == {
         "mean-free-cpu": "6000",
         "std-free-cpu": "400",
@@ -68,7 +68,7 @@ def test_what_is_no_number_is_not_written(bad: float) -> None:
     assert told["mean-free-memory"] == str(12 * 2**30)
 
 
-def test_a_node_that_offers_no_cpu_has_none_free_to_tell_of() -> None:
+def test_a_node_without_allocatable_cpu_has_no_free_cpu_annotation() -> None:
     told = wanted(measured(MEASURED), node("n1").allocatable(memory="16Gi"))
     assert told["mean-free-cpu"] is None
     assert told["mean-free-memory"] == str(12 * 2**30)
@@ -97,7 +97,7 @@ def test_a_clock_that_is_ahead_does_not_make_values_last_longer() -> None:
     assert wanted(measured(MEASURED, at=NOW + 60))["longshore.dev/measured-at"] == NOW_TEXT
 
 
-def test_what_is_yet_to_come_is_not_written_and_is_taken_away() -> None:
+def test_future_values_are_not_written_and_are_removed() -> None:
     early = NOW - 2 * MAX_AGE
     assert wanted(measured(MEASURED, at=NOW), now=early) == {}
     told = changes(annotated(), wanted(measured(MEASURED, at=NOW), annotated(), now=early))
@@ -105,12 +105,12 @@ def test_what_is_yet_to_come_is_not_written_and_is_taken_away() -> None:
     assert told["longshore.dev/measured-at"] is None
 
 
-def test_a_forecast_that_is_measured_no_longer_is_taken_away() -> None:
+def test_a_forecast_that_is_no_longer_measured_is_removed() -> None:
     of = BIG.annotations(**{"forcasted-free-memory": "1"})
     assert wanted(measured(MEASURED) | {"memory/forecast": {}}, of)["forcasted-free-memory"] is None
 
 
-def test_one_resource_that_is_measured_no_longer_is_taken_away_at_once() -> None:
+def test_a_resource_that_is_no_longer_measured_is_removed_at_once() -> None:
     """The time beside it would make it look fresh."""
     told = changes(annotated(), wanted(measured({"cpu/mean": 2000.0, "cpu/std": 400.0}), annotated()))
     assert told == {
@@ -124,7 +124,7 @@ def test_a_node_that_is_missing_from_the_answer_keeps_values_that_are_fresh() ->
     assert wanted({}, annotated()) == {}
 
 
-def test_values_that_grew_old_are_taken_away() -> None:
+def test_expired_values_are_removed() -> None:
     later = NOW + MAX_AGE
     told = changes(annotated(), wanted(measured(MEASURED, at=NOW - 1), annotated(), now=later))
     assert told == dict.fromkeys(
@@ -171,18 +171,18 @@ def test_pods_that_are_bound_count_whether_they_run_or_not() -> None:
         pod("nowhere").requests(cpu="4"),
         pod("elsewhere").requests(cpu="4").on("n2"),
     ]
-    assert asked_for(pods)["n1"] == {"cpu": 750, "memory": 1536 * 2**20, "pods": 2, "gpu": 0}
+    assert requested_by_node(pods)["n1"] == {"cpu": 750, "memory": 1536 * 2**20, "pods": 2, "gpu": 0}
 
 
 def test_init_containers_and_overhead_count() -> None:
     asks = pod("p").requests(cpu="200m").init_container("first", cpu="1500m").overhead(cpu="100m").on("n1")
-    assert asked_for([asks])["n1"]["cpu"] == 1600
+    assert requested_by_node([asks])["n1"]["cpu"] == 1600
 
 
 def test_the_ten_annotations_are_whole_numbers_with_their_time() -> None:
     of = BIG.allocatable(**{"ephemeral-storage": "10Gi", "nvidia.com/gpu": "4"})
     asks = pod("p").requests(**{"cpu": "0.1", "memory": "1.5Gi", "nvidia.com/gpu": "1"}).on("n1")
-    assert allocation(of, asked_for([asks])["n1"]) == {
+    assert allocation(of, requested_by_node([asks])["n1"]) == {
         "requested-cpu": "100",
         "free-cpu": "7900",
         "requested-memory": "1610612736",
@@ -223,7 +223,7 @@ def test_a_time_that_is_yet_to_come_is_not_left_there() -> None:
     assert "longshore.dev/allocated-at" in changes(there, allocation(there, {}, now=NOW - 3600))
 
 
-def test_nothing_is_left_of_a_node_whose_pods_ask_for_more() -> None:
+def test_a_node_whose_pods_request_more_has_nothing_free() -> None:
     told = allocation(node("n1").allocatable(cpu="1"), {"cpu": 1500})
     assert (told["requested-cpu"], told["free-cpu"]) == ("1500", "0")
 
@@ -240,7 +240,7 @@ def test_gpus_without_a_vendor_in_their_name() -> None:
 def test_gpus_of_another_vendor_count_if_they_are_meant() -> None:
     of = BIG.allocatable(**{"amd.com/gpu": "4"})
     asks = pod("p").requests(**{"amd.com/gpu": "1"}).on("n1")
-    assert allocation(of, asked_for([asks])["n1"])["free-gpu"] == "0"
-    asked = asked_for([asks], gpus="amd.com/gpu")["n1"]
+    assert allocation(of, requested_by_node([asks])["n1"])["free-gpu"] == "0"
+    asked = requested_by_node([asks], gpus="amd.com/gpu")["n1"]
     told = allocation(of, asked, gpus="amd.com/gpu")
     assert (told["requested-gpu"], told["free-gpu"]) == ("1", "3")

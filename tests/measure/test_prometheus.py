@@ -93,7 +93,7 @@ async def test_values_have_the_time_of_the_newest_sample(prometheus: MonitoredNo
         assert values[measure][old][1] == pytest.approx(now - 600, abs=1)
 
 
-async def test_a_node_that_nobody_exports_is_missing_from_the_answer(prometheus: MonitoredNodes) -> None:
+async def test_a_node_without_an_exporter_is_missing_in_the_answer(prometheus: MonitoredNodes) -> None:
     here, missing = node_name("here"), node_name("missing")
     prometheus.put(history(here, until=time.time(), memory=steady(GIB)))
     values = await measured(prometheus, [here, missing])
@@ -113,10 +113,10 @@ async def test_what_is_no_amount_is_left_out_and_counted(prometheus: MonitoredNo
     assert bad not in values["memory/mean"]
     assert of(values, bad)["cpu/mean"] == pytest.approx(1000, rel=1e-3)
     assert provider.dropped > 0
-    assert [line["event"] for line in told] == ["values left out: not a number, negative, or of unknown age"]
+    assert [line["event"] for line in told] == ["values ignored: not a number, negative, or of unknown age"]
 
 
-async def test_a_spike_of_a_hundred_times_is_kept(prometheus: MonitoredNodes) -> None:
+async def test_a_value_a_hundred_times_higher_is_kept(prometheus: MonitoredNodes) -> None:
     name = node_name("spike")
 
     def memory(before: float) -> float:
@@ -156,7 +156,7 @@ async def test_a_node_that_two_jobs_scrape_does_not_use_twice_as_much(prometheus
     assert of(await measured(prometheus, [name]), name)["cpu/mean"] == pytest.approx(1000, rel=1e-3)
 
 
-async def test_labels_that_fit_no_node_are_shown_beside_nodes(prometheus: MonitoredNodes) -> None:
+async def test_labels_that_match_no_node_are_shown_with_the_nodes(prometheus: MonitoredNodes) -> None:
     prometheus.put(history("10.78.0.1:9100", until=time.time(), memory=steady(GIB)))
     settings = MeasurementSettings(
         queries=dict.fromkeys(MEASURES, "")
@@ -165,8 +165,8 @@ async def test_labels_that_fit_no_node_are_shown_beside_nodes(prometheus: Monito
     with pytest.raises(ProviderFailed) as failure:
         await measured(prometheus, ["worker-1", "worker-2", "worker-3", "worker-4"], settings)
     assert str(failure.value) == (
-        "no series is of a node: the label instance is 10.78.0.1:9100, and the names of nodes are "
-        "worker-1, worker-2, worker-3 and 1 more; see nodeLabel, nodeFrom and nodePattern"
+        "no series belongs to a node: the label instance is 10.78.0.1:9100, and the names of nodes are "
+        "worker-1, worker-2, worker-3 and 1 more; check nodeLabel, nodeFrom and nodePattern"
     )
 
 
@@ -200,4 +200,7 @@ async def test_a_query_that_fails_costs_its_measure_alone(prometheus: MonitoredN
     reasons = [line["reason"] for line in told]
     assert len(reasons) == 2
     assert reasons[0].startswith(f"cpu/mean: {prometheus.url} answers 400: ")
-    assert "congestion: the query gives scalar, but must give an instant vector: scalar(vector(1))" in reasons
+    assert (
+        "congestion: the query returned scalar, but must return an instant vector: scalar(vector(1))"
+        in reasons
+    )

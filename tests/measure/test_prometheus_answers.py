@@ -37,16 +37,20 @@ def test_a_measure_that_is_asked_for_with_an_empty_text_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "message"),
     [
-        (502, "<html>\n<h1>Bad Gateway</h1></html>", "answers 502: <html> <h1>Bad Gateway</h1></html>"),
-        (200, "<html>a login page</html>", "answers 200: <html>a login page</html>"),
-        (200, "", "answers 200: no reason given"),
-        (200, '{"status": 3}', 'answers 200: {"status": 3}'),
-        (503, '{"status":"error","error":"query timed out"}', "answers 503: query timed out"),
-        (200, '{"status":"success","data":{"resultType":"matrix"}}', "the query gives matrix, but must give"),
+        (502, "<html>\n<h1>Bad Gateway</h1></html>", "answered 502: <html> <h1>Bad Gateway</h1></html>"),
+        (200, "<html>a login page</html>", "answered 200: <html>a login page</html>"),
+        (200, "", "answered 200: no reason given"),
+        (200, '{"status": 3}', 'answered 200: {"status": 3}'),
+        (503, '{"status":"error","error":"query timed out"}', "answered 503: query timed out"),
+        (
+            200,
+            '{"status":"success","data":{"resultType":"matrix"}}',
+            "the query returned matrix, but must return",
+        ),
         (
             200,
             '{"status":"success","data":{"resultType":"vector","result":[{"value":["x",1]}]}}',
-            "answers what is no vector: ",
+            "did not answer with a vector: ",
         ),
     ],
 )
@@ -63,13 +67,15 @@ async def test_answers_that_are_something_else_are_one_line(status: int, body: s
     assert "\n" not in str(failure.value)
 
 
-async def test_answers_without_any_series_say_what_was_asked() -> None:
+async def test_an_answer_without_series_shows_the_query() -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(text='{"status":"success","data":{"resultType":"vector","result":[]}}')
 
     async with listening(answer) as port:
         provider = Prometheus(MeasurementSettings(provider="prometheus", address=f"http://127.0.0.1:{port}"))
-        with pytest.raises(ProviderFailed, match=r"^no query finds anything, not even max by \(instance\)"):
+        with pytest.raises(
+            ProviderFailed, match=r"^no query returned a series, not even max by \(instance\)"
+        ):
             await provider.measure([node("a")])
         await provider.close()
 
@@ -122,17 +128,17 @@ def test_a_pattern_that_does_not_match_finds_no_node() -> None:
     assert (names.find("node/a"), names.find("a")) == ("a", None)
 
 
-def test_series_without_the_label_are_told_with_the_labels_that_they_have() -> None:
+def test_series_without_the_label_are_reported_with_their_labels() -> None:
     names = NodeNames(MeasurementSettings(node_label="node"), [node("a")])
     assert names.mismatch([{"instance": "x", "job": "y"}]) == (
-        "no series has the label node (nodeLabel), only instance, job"
+        "no series has the label node (nodeLabel); found only instance, job"
     )
 
 
-def test_addresses_that_do_not_fit_are_told_as_such() -> None:
+def test_labels_that_match_no_address_are_reported() -> None:
     settings = MeasurementSettings(node_from="internalIP", node_pattern="(.*):9")
     names = NodeNames(settings, [addressed("a", "10.0.0.1")])
     assert names.mismatch([{"instance": "10.0.0.2:9"}]) == (
-        "no series is of a node: the label instance is 10.0.0.2:9, through the nodePattern (.*):9, and the "
-        "addresses (InternalIP) of nodes are 10.0.0.1; see nodeLabel, nodeFrom and nodePattern"
+        "no series belongs to a node: the label instance is 10.0.0.2:9, with the nodePattern (.*):9, and the "
+        "addresses (InternalIP) of nodes are 10.0.0.1; check nodeLabel, nodeFrom and nodePattern"
     )

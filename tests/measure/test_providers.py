@@ -56,11 +56,11 @@ async def rounds(number: int, *lines: Values | Exception, nodes: Iterable[str] =
     return [*found, *((line["log_level"], line["event"], line.get("reason", "")) for line in told)]
 
 
-async def test_what_the_provider_knows_is_handed_on() -> None:
+async def test_values_of_the_provider_are_passed_on() -> None:
     assert await rounds(1, GOOD) == [GOOD]
 
 
-async def test_a_provider_that_fails_is_told_once_and_once_when_it_is_well_again() -> None:
+async def test_a_failing_provider_is_logged_once_and_once_when_it_recovers() -> None:
     bad = ProviderFailed("nobody listens")
     assert await rounds(5, bad, ProviderFailed("timed out"), bad, GOOD, GOOD) == [
         {},
@@ -82,11 +82,11 @@ async def test_a_provider_that_breaks_does_not_end_the_loop() -> None:
     ]
 
 
-async def test_a_provider_that_knows_no_node_has_failed() -> None:
+async def test_an_answer_without_known_nodes_is_a_failure() -> None:
     nothing: Values = {"cpu/mean": {}}
     assert await rounds(1, nothing) == [
         nothing,
-        ("warning", "no measurements", "it knows none of the nodes"),
+        ("warning", "no measurements", "no values for any node"),
     ]
 
 
@@ -108,17 +108,17 @@ async def test_nodes_that_are_missing_are_named_once() -> None:
         some,
         some,
         GOOD,
-        ("warning", "no measurements of some nodes", ""),
+        ("warning", "some nodes have no measurements", ""),
     ]
 
 
-async def test_values_that_are_all_too_old_are_told_like_a_failure_and_handed_on() -> None:
+async def test_values_that_are_all_too_old_are_logged_and_passed_on() -> None:
     old: Values = {"cpu/mean": {"a": (100.0, NOW - 61), "b": (100.0, NOW - 600)}}
     assert await rounds(3, old, old, GOOD) == [
         old,
         old,
         GOOD,
-        ("warning", "no measurements", "all that it knows is older than 60s"),
+        ("warning", "no measurements", "all values are older than 60s"),
         ("info", "measurements are back", ""),
     ]
 
@@ -130,7 +130,7 @@ async def test_values_from_the_future_are_not_believed() -> None:
     assert found == {"cpu/mean": {"b": (200.0, NOW + 5)}}
 
 
-async def test_a_cluster_without_nodes_is_nothing_to_ask_about() -> None:
+async def test_the_provider_is_not_asked_about_a_cluster_without_nodes() -> None:
     assert await rounds(1, GOOD, nodes=()) == [{}]
 
 
@@ -153,7 +153,7 @@ async def test_without_a_provider_nodes_speak_for_themselves() -> None:
     assert cluster.measures.value("cpu/mean", cluster.all_nodes()).tolist() == [1000.0]
 
 
-async def test_every_round_is_told_an_empty_one_too_at_least_once_in_an_interval(
+async def test_every_round_is_passed_on_even_an_empty_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[Mapping[str, object]] = []

@@ -9,7 +9,7 @@ from longshore.measure.sliding_window import SlidingWindow, SlidingWindows
 ONE_SAMPLE = ("mean", "p50", "p90", "p95", "p99")
 
 
-def test_nothing_is_known_of_no_samples() -> None:
+def test_no_samples_have_no_statistics() -> None:
     assert SlidingWindow(900, max_age=300).statistics() == {}
 
 
@@ -46,7 +46,7 @@ def test_a_sample_from_the_past_is_passed_over() -> None:
     assert window.statistics()["mean"] == (100.0, 1000.0)
 
 
-def test_a_clock_that_was_ahead_for_one_sample_silences_nobody() -> None:
+def test_a_clock_that_was_ahead_for_one_sample_does_not_hide_later_samples() -> None:
     window = SlidingWindow(900, max_age=300)
     window.add(100.0, 1000.0)
     window.add(500.0, 86_400.0)
@@ -54,7 +54,7 @@ def test_a_clock_that_was_ahead_for_one_sample_silences_nobody() -> None:
     assert window.statistics() == dict.fromkeys(ONE_SAMPLE, (200.0, 1015.0))
 
 
-def test_what_a_clock_told_that_was_ahead_for_longer_than_values_count_is_forgotten() -> None:
+def test_samples_of_a_clock_that_was_far_ahead_are_dropped() -> None:
     """Within the window, which keeps what was true before."""
     window = SlidingWindow(900, max_age=300)
     for value, time in ((100.0, 1000.0), (500.0, 1615.0), (600.0, 1630.0), (200.0, 1045.0), (300.0, 1060.0)):

@@ -1,4 +1,4 @@
-"""The keys of pinning labels: made, checked, and read back."""
+"""The keys of pinning labels: created, checked, and read back."""
 
 import re
 import string
@@ -22,12 +22,14 @@ PODS = st.from_regex(r"[a-z0-9]([-.a-z0-9]{0,60}[a-z0-9])?", fullmatch=True)
 
 
 @given(SCHEDULERS, NAMESPACES, PODS)
-def test_a_key_is_first_read_as_what_it_was_made_of(scheduler: str, namespace: str, pod: str) -> None:
+def test_the_first_reading_of_a_key_is_what_it_was_made_from(
+    scheduler: str, namespace: str, pod: str
+) -> None:
     assert readings(pin_key(scheduler, namespace, pod))[0] == Pin(scheduler, namespace, pod)
 
 
 @given(SCHEDULERS, PODS)
-def test_a_key_of_the_older_form_is_read_as_such_too(scheduler: str, pod: str) -> None:
+def test_a_key_of_the_older_form_is_also_read_as_such(scheduler: str, pod: str) -> None:
     assert readings(legacy_key(scheduler, pod))[-1] == Pin(scheduler, "", pod)
 
 
@@ -37,15 +39,15 @@ def test_a_key_has_two_readings_only_if_the_name_of_the_scheduler_has_a_dot(sche
 
 
 @given(st.text() | st.from_regex(r"rf\.scheduler\.[-ab.]{0,9}/[-A.]{0,9}", fullmatch=True))
-def test_every_reading_of_whatever_text_makes_the_same_key_again(text: str) -> None:
+def test_every_reading_of_any_text_gives_the_same_key_again(text: str) -> None:
     for pin in readings(text):
         again = legacy_key(pin.scheduler, pin.pod) if pin.older else pin_key(*pin)
         assert again == text
 
 
 @given(st.text(alphabet=LETTERS + "-._/A", max_size=80))
-def test_what_has_a_reading_can_be_a_label(text: str) -> None:
-    """By the rules in Kubernetes' own words: 63 characters, alphanumeric at both ends."""
+def test_every_key_with_a_reading_is_a_valid_label_key(text: str) -> None:
+    """By the rules of Kubernetes: at most 63 characters, alphanumeric at both ends."""
     key = f"rf.scheduler.static.default/{text}"
     assume(readings(key))
     assert len(text) <= 63
@@ -65,7 +67,7 @@ def test_what_has_a_reading_can_be_a_label(text: str) -> None:
         "",
     ],
 )
-def test_what_is_no_pin_has_no_reading(key: str) -> None:
+def test_a_key_that_is_not_a_pin_has_no_reading(key: str) -> None:
     assert readings(key) == ()
 
 
@@ -78,10 +80,10 @@ def test_a_last_part_that_is_too_long_for_a_namespace_belongs_to_the_scheduler()
     ("key", "words"),
     [
         (pin_key("static", "default", "w" * 64), "the pod's name has 64 characters"),
-        (pin_key("s" * 250, "default", "web-0"), "has 271 characters, and it may have 253"),
+        (pin_key("s" * 250, "default", "web-0"), "has 271 characters, but a label allows at most 253"),
         (pin_key("My_Own", "default", "web-0"), "the scheduler name 'My_Own' cannot be part of a label"),
         (pin_key("static", "default", "-web"), "the pod's name '-web' cannot be part of a label"),
     ],
 )
-def test_why_a_key_cannot_be_a_label(key: str, words: str) -> None:
+def test_the_reason_why_a_key_is_not_a_valid_label_is_given(key: str, words: str) -> None:
     assert words in problem_with(key)

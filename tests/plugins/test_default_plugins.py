@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.plugins.single_plugin import rejections, scores
+from tests.plugins.one_plugin import rejections, scores
 
 from longshore.api import NodeAffinity as Affinity
 from longshore.api import NodeSelector

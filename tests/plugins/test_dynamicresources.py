@@ -1,7 +1,7 @@
 """Pods with resource claims are rejected, because these are not supported yet."""
 
 import msgspec
-from tests.plugins.single_plugin import concerned, wakes
+from tests.plugins.one_plugin import concerned, wakes
 
 from longshore.api import Pod, PodResourceClaim
 from longshore.cluster import ClusterState, PodInfo

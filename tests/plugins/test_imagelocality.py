@@ -1,6 +1,6 @@
 """Images that nodes already have."""
 
-from tests.plugins.single_plugin import cluster_of, scores
+from tests.plugins.one_plugin import cluster_of, scores
 
 from longshore.cluster import PodInfo
 from longshore.framework import CycleState

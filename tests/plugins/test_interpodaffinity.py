@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import msgspec
 import numpy as np
 from hypothesis import given
-from tests.plugins.single_plugin import cluster_of, rejections, scores, wakes
+from tests.plugins.one_plugin import cluster_of, rejections, scores, wakes
 
 from longshore.api import LabelSelector, LabelSelectorRequirement, Node, Pod
 from longshore.cluster import ClusterState, PodInfo

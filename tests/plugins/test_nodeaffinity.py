@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from tests.plugins.single_plugin import cluster_of, concerned, rejections, scores, wakes
+from tests.plugins.one_plugin import cluster_of, concerned, rejections, scores, wakes
 
 from longshore.api import (
     NodeAffinity as Affinity,

@@ -1,7 +1,7 @@
 """Features that pods need and nodes declare."""
 
 import msgspec
-from tests.plugins.single_plugin import concerned, rejections, wakes
+from tests.plugins.one_plugin import concerned, rejections, wakes
 
 from longshore.api import ContainerRestartRule, Pod
 from longshore.framework import Action, Resource, Status

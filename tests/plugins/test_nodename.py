@@ -1,6 +1,6 @@
 """Pods that name their node."""
 
-from tests.plugins.single_plugin import concerned, rejections, wakes
+from tests.plugins.one_plugin import concerned, rejections, wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import NodeName

@@ -1,6 +1,6 @@
 """Host ports."""
 
-from tests.plugins.single_plugin import cluster_of, concerned, rejections, wakes
+from tests.plugins.one_plugin import cluster_of, concerned, rejections, wakes
 
 from longshore.cluster import PodInfo
 from longshore.framework import Action, CycleState, Resource, Status
@@ -19,7 +19,7 @@ def test_a_pod_without_host_ports_is_not_affected() -> None:
     assert concerned(PLUGIN, WANTS)
 
 
-def test_a_port_in_use_rules_the_node_out_until_the_pod_that_uses_it_is_gone() -> None:
+def test_a_port_in_use_rules_the_node_out_until_its_pod_is_gone() -> None:
     assert rejections(PLUGIN, WANTS, N1, N2, HOLDS.on("n1")) == {"n1": Status.unschedulable(REASON)}
 
 

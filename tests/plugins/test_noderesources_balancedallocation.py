@@ -5,7 +5,7 @@ import math
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from tests.plugins.single_plugin import scores
+from tests.plugins.one_plugin import scores
 
 from longshore.api import Node, Pod
 from longshore.config import ResourceSpec

@@ -5,7 +5,7 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from tests.plugins.single_plugin import cluster_of, rejections, scores, wakes
+from tests.plugins.one_plugin import cluster_of, rejections, scores, wakes
 
 from longshore.api import Node, Pod
 from longshore.cluster import PodInfo

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
-from tests.plugins.single_plugin import cluster_of
+from tests.plugins.one_plugin import cluster_of
 
 from longshore.cluster import ClusterState, PodInfo
 from longshore.config import ResourceSpec, ScoringStrategy, ShapePoint

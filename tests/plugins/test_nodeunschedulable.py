@@ -1,6 +1,6 @@
 """Cordoned nodes."""
 
-from tests.plugins.single_plugin import rejections, wakes
+from tests.plugins.one_plugin import rejections, wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import NodeUnschedulable

@@ -5,7 +5,7 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.plugins.single_plugin import cluster_of, concerned, rejections, scores, wakes
+from tests.plugins.one_plugin import cluster_of, concerned, rejections, scores, wakes
 
 from longshore.api import (
     LabelSelector,

@@ -1,6 +1,6 @@
 """Scheduling gates keep a pod out of the queue."""
 
-from tests.plugins.single_plugin import wakes
+from tests.plugins.one_plugin import wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import SchedulingGates

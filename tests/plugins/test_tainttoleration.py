@@ -1,7 +1,7 @@
 """Taints and tolerations."""
 
 import pytest
-from tests.plugins.single_plugin import rejections, scores, wakes
+from tests.plugins.one_plugin import rejections, scores, wakes
 
 from longshore.framework import Action, Resource, Status
 from longshore.plugins import TaintToleration

@@ -16,7 +16,7 @@ import uvloop
 from longshore.api import Change, Node, Pod
 from longshore.engine import Engine
 from longshore.serve.extender.agent_choice import choose
-from longshore.serve.extender.agent_engine import Arguments, serve
+from longshore.serve.extender.agent_engine import Arguments, make_agent_engine
 from longshore.serve.extender.http_server import MAX_BODY, listening
 from longshore.serve.extender.routes import Extender, assemble
 from longshore.serve.extender.tls import Certificates
@@ -58,12 +58,12 @@ def make(
     from longshore.agents.annotations import read_load
 
     told: list[tuple[str, str]] = []
-    served = serve(
-        choose(agents, tell=lambda *problem: told.append(problem)),
+    served = make_agent_engine(
+        choose(agents, on_broken=lambda *problem: told.append(problem)),
         environ=environ or {},
         arguments=arguments,
         fine_scores=fine_scores,
-        tell=lambda *problem: told.append(problem),
+        on_broken=lambda *problem: told.append(problem),
     )
     read_load(served.engine.cluster)
     return Made(assemble(served, cached=cached, hindrance=lambda: hindrance), served.engine, told)

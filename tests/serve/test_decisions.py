@@ -12,14 +12,14 @@ from longshore.serve import serving
 from longshore.serve.decisions import DecisionRoute
 
 
-def test_nothing_is_told_while_the_api_server_cannot_be_asked() -> None:
+def test_decisions_are_not_shown_while_the_api_server_cannot_be_reached() -> None:
     observed = Observed(Engine())
     away = Connection(server="http://127.0.0.1:1", ssl=None, credentials=Fixed(None))
     route = DecisionRoute(observed.engine.records, lambda: away)
     with serving(observed.registry, WELL, port=0, address=LOOPBACK, decisions=route) as port:
         status, text = get(port, "/debug/pods/default/web", headers={"Authorization": "Bearer mine"})
         assert status == 503
-        assert "the API server cannot be asked who you are" in text
+        assert "the API server cannot be reached to authorize the request" in text
         assert get(port, "/healthz") == (200, "ok")
 
 

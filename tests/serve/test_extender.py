@@ -221,7 +221,7 @@ def test_scores_in_between_are_rounded(file: str) -> None:
 NOT_WHOLE = with_free("a", 2400, 500), with_free("b", 2000, 500)
 
 
-def test_scores_are_in_tenths_whatever_the_arguments_say() -> None:
+def test_scores_go_up_to_ten_even_if_arguments_ask_for_more() -> None:
     fine = {"fineScores": True}
     made = make("safe", arguments={"SafeOverload": fine, "SafeBalance": fine})
     made.put(*NOT_WHOLE)
@@ -245,7 +245,7 @@ def test_nodes_that_were_sent_before_do_not_count(file: str) -> None:
     assert by_host(answer) == {"calm": 0}
 
 
-def test_nodes_that_were_sent_once_do_not_stay_for_ever() -> None:
+def test_nodes_that_were_sent_once_are_forgotten() -> None:
     made = make("safe", cached=False)
     for number in range(1200):
         made.post(FILTER, about_nodes(WEB, [with_free(f"n{number}", 2000)]))

@@ -63,7 +63,7 @@ def test_an_installed_agent_that_cannot_be_imported_does_not_stop_the_others(
     assert made.post("priorities/foo", about_names(WEB, []))[0] == 200
 
 
-def test_a_plugin_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_a_plugin_that_cannot_be_created_does_not_stop_the_others(tmp_path: Path) -> None:
     file = tmp_path / "picky.py"
     file.write_text(
         "class Picky:\n"
@@ -78,10 +78,10 @@ def test_a_plugin_that_cannot_be_made_does_not_stop_the_others(tmp_path: Path) -
     assert made.post("priorities/picky", about_names(WEB, []))[0] == 404
 
 
-def test_if_no_agent_is_left_that_is_told(tmp_path: Path) -> None:
+def test_it_is_an_error_if_all_agents_are_broken(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("import nowhere_to_be_found\n")
-    with pytest.raises(UserError, match=r"no agent is left to serve: .*broken\.py:1: ModuleNotFoundError"):
+    with pytest.raises(UserError, match=r"no agent can be served: .*broken\.py:1: ModuleNotFoundError"):
         make(str(broken))
 
 
@@ -90,7 +90,7 @@ def test_two_agents_cannot_have_the_same_verb(file: str, tmp_path: Path) -> None
     other.write_text(
         "class Other:\n    name, verb = 'Other', 'mild'\n    def filter(self, *_):\n        return ()\n"
     )
-    with pytest.raises(UserError, match=r"other\.py:1: predicates/mild is taken: .*mine\.py:\d+ has it too"):
+    with pytest.raises(UserError, match=r"other\.py:1: predicates/mild is already defined in .*mine\.py:\d+"):
         make(file, str(other))
 
 
@@ -104,15 +104,15 @@ def test_one_verb_may_have_a_filter_here_and_a_score_there(file: str, tmp_path: 
     assert by_host(made.post("priorities/mild", about_names(WEB, ["calm"]))[1]) == {"calm": 7}
 
 
-def test_an_agent_that_there_is_not_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(UserError, match="there is no agent 'saef': choose among congestion, foo"):
+def test_an_unknown_agent_is_reported_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match="agent 'saef' does not exist: choose from congestion, foo"):
         make("saef")
 
 
-def test_a_file_without_agents_is_told(tmp_path: Path) -> None:
+def test_a_file_without_agents_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "plain.py"
     file.write_text("class Plain:\n    name = 'Plain'\n    def score(self, *_):\n        return 0\n")
-    with pytest.raises(UserError, match="no agent in it: an agent is a plugin class with a verb"):
+    with pytest.raises(UserError, match="has no agent: an agent is a plugin class with a verb"):
         make(str(file))
 
 
@@ -126,8 +126,10 @@ def test_the_environment_sets_what_arguments_do_not() -> None:
     assert by_host(overruled.post(PRIORITIES, about_nodes(WEB, [vector_b]))[1]) == {"b": 0}
 
 
-def test_arguments_of_an_agent_that_was_not_chosen_are_told() -> None:
-    with pytest.raises(UserError, match="arguments of SafeOverload: chosen are the plugins Congestion"):
+def test_arguments_for_an_agent_that_was_not_chosen_are_an_error() -> None:
+    with pytest.raises(
+        UserError, match="arguments for SafeOverload: the chosen agents have the plugins Congestion"
+    ):
         make("congestion", arguments={"SafeOverload": {}})
 
 
@@ -189,7 +191,7 @@ def test_values_that_are_too_old_count_by_the_policy(
     assert by_host(made.post(PRIORITIES, said)[1]) == {"full": score}
 
 
-def test_nodes_that_are_sent_grow_old_while_nobody_sends_others(
+def test_nodes_that_are_sent_become_stale_without_other_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = make("safe", cached=False, arguments={"SafeOverload": {"missing": "FailOpen"}})
@@ -200,7 +202,7 @@ def test_nodes_that_are_sent_grow_old_while_nobody_sends_others(
     assert len(made.post(FILTER, about_nodes(WEB, [fresh]))[1]["Nodes"]["items"]) == 1
 
 
-def test_nodes_that_are_sent_after_a_long_pause_are_judged_by_the_time_it_is(
+def test_nodes_sent_after_a_long_pause_are_judged_by_the_current_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = make("safe", cached=False)
@@ -220,7 +222,7 @@ def test_what_a_provider_measured_counts_for_nodes_that_are_sent() -> None:
     assert answer["FailedAndUnresolvableNodes"] == {"bare": RISK}
 
 
-def test_a_round_without_measurements_undoes_nothing_for_nodes_that_are_sent() -> None:
+def test_a_round_without_measurements_keeps_the_values_of_sent_nodes() -> None:
     made = make("safe")
     made.extender.measured({"cpu/mean": {"bare": (3900.0, time.time())}, "cpu/std": {"bare": (100.0, 0.0)}})
     made.extender.measured({})

@@ -48,7 +48,7 @@ def late(safe: Made, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return told_of_early
 
 
-def test_a_node_that_becomes_known_in_a_moment_is_waited_for(safe: Made, late: list[bool]) -> None:
+def test_a_request_waits_for_a_node_that_becomes_known_soon(safe: Made, late: list[bool]) -> None:
     with on_a_port(safe.extender) as port:
         _, body, _ = request(port, "POST", f"/scheduler/{FILTER}", EARLY_BODY)
     assert names(body) == ["calm", "late"]
@@ -94,14 +94,14 @@ def test_names_are_forgotten_after_a_minute() -> None:
     assert found == [True, False, False, True, False]
 
 
-def test_nobody_waits_for_the_nodes_of_another_cluster() -> None:
+def test_no_request_waits_for_the_nodes_of_another_cluster() -> None:
     unknown = UnknownNodes()
     many = [f"n{number}" for number in range(20_000)]
     found = [unknown.worth_waiting_for(some, now=100.0) for some in (many, many, ["another"])]
     assert found == [True, False, False]
 
 
-def test_nobody_waits_for_what_is_no_name_of_a_node() -> None:
+def test_no_request_waits_for_an_invalid_node_name() -> None:
     assert not UnknownNodes().worth_waiting_for(["n" * 254], now=100.0)
 
 
@@ -119,7 +119,7 @@ def test_a_request_that_waited_is_counted_once_and_with_the_wait(safe: Made) -> 
 # On the connection.
 
 
-def test_requests_that_do_not_wait_are_answered_in_their_order_beside_an_unknown_node(safe: Made) -> None:
+def test_pipelined_requests_are_answered_in_order_with_an_unknown_node(safe: Made) -> None:
     with on_a_port(safe.extender) as port:
         answers = exchange(port, EARLY + WHOLE + EARLY, answers=3)
     assert [names(body) for _, body in answers] == [["calm"]] * 3
@@ -148,7 +148,7 @@ def test_the_last_request_of_a_connection(safe: Made) -> None:
     assert (status, names(body)) == (200, ["calm"])
 
 
-async def test_whoever_waits_when_the_extender_ends_is_answered(
+async def test_postponed_requests_are_answered_when_the_extender_stops(
     safe: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "_EARLY_SECONDS", 60.0)
@@ -176,7 +176,7 @@ async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_re
     assert wire.reading
 
 
-async def test_whoever_has_gone_meanwhile_is_not_answered(
+async def test_a_closed_connection_gets_no_postponed_answer(
     safe: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "_EARLY_SECONDS", 0.01)

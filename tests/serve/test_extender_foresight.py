@@ -68,7 +68,7 @@ def test_priorities_are_ready_when_they_are_asked_for(waiting: Waiting) -> None:
     assert waiting.composed == composed
 
 
-def test_a_pod_that_comes_meanwhile_counts(waiting: Waiting) -> None:
+def test_a_pod_created_meanwhile_counts(waiting: Waiting) -> None:
     before = waiting.priorities("calm", "quiet")
     waiting.passed("calm", "quiet")
     waiting.work()
@@ -96,7 +96,7 @@ def test_an_entry_that_only_filters_is_not_prepared_for(monkeypatch: pytest.Monk
     assert waiting.composed == 0
 
 
-def test_what_was_asked_is_told_after_the_answer(waiting: Waiting) -> None:
+def test_metrics_and_logs_are_written_after_the_answer(waiting: Waiting) -> None:
     with capture_logs() as told:
         waiting.passed("calm")
         assert told == []

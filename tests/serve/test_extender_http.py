@@ -45,7 +45,7 @@ def test_a_body_in_chunks(safe: Made) -> None:
     assert (status, names(body)) == (200, ["calm"])
 
 
-def test_who_asks_first_is_told_to_go_on(safe: Made) -> None:
+def test_an_expect_continue_header_is_answered(safe: Made) -> None:
     head = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY)
     with on_a_port(safe.extender) as port:
         answers = exchange(port, head, BODY, answers=2)
@@ -75,7 +75,7 @@ def test_a_head_without_end(safe: Made) -> None:
     assert status == 431
 
 
-async def test_trailers_without_end(safe: Made) -> None:
+async def test_endless_trailers_are_rejected(safe: Made) -> None:
     connection = connected(safe)
     connection.data_received(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: ")
     for _ in range(2):
@@ -83,7 +83,7 @@ async def test_trailers_without_end(safe: Made) -> None:
     assert (connection.wire.statuses, connection.wire.closing) == ([431], True)
 
 
-def test_a_trailer_that_says_how_long_the_body_was(safe: Made) -> None:
+def test_a_content_length_trailer_is_rejected(safe: Made) -> None:
     chunks = b"258\r\n" + b" " * 600 + b"\r\n"
     trailer = b"0\r\nContent-Length: 1\r\n\r\n"
     with on_a_port(safe.extender, max_body=1000) as port:

@@ -63,7 +63,7 @@ def test_an_agent_that_raises_has_no_priorities(file: str) -> None:
     ],
     ids=lambda body: body[:30],
 )
-def test_what_no_kube_scheduler_says_gets_one_line(safe: Made, verb: str, body: bytes) -> None:
+def test_malformed_requests_get_one_line(safe: Made, verb: str, body: bytes) -> None:
     status, answer = safe.post(verb, body)
     assert (status, list(answer)) == (400, ["Error"])
     assert "\n" not in answer["Error"]
@@ -127,7 +127,7 @@ def test_until_the_cache_is_full_no_node_is_refused_for_good() -> None:
     assert made.extender.answer("GET", "/healthz", b"").status == 200
 
 
-def test_errors_are_counted_whatever_their_status_and_told_once() -> None:
+def test_errors_are_counted_for_any_status_and_logged_once() -> None:
     made = make("safe", hindrance="nodes are still being listed")
     with capture_logs() as told:
         for _ in range(3):

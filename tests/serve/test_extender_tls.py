@@ -19,7 +19,8 @@ from longshore.dev.certificates import Authority
 from longshore.errors import UserError
 from longshore.serve.extender import http_server
 from longshore.serve.extender.routes import NO_CERTIFICATE
-from longshore.serve.extender.tls import Certificates, TLSFiles
+from longshore.serve.extender.tls import Certificates
+from longshore.serve.tls_files import TLSFiles
 
 # The alert, unless the connection has ended before it is read.
 REFUSED = "unknown ca|reset|closed|Broken pipe|EOF"
@@ -107,7 +108,7 @@ def test_a_caller_is_answered_over_tls(safe: Made, ours: Authority) -> None:
         assert ask(port, without(ours))[0] == 200
 
 
-def test_callers_with_a_certificate_are_heard(safe: Made, ours: Authority) -> None:
+def test_clients_with_a_certificate_are_accepted(safe: Made, ours: Authority) -> None:
     with on_a_port(safe.extender, certificates=certificates(ours, client_ca=ours.file)) as port:
         assert ask(port, shown_by(ours))[0] == 200
         status, body = ask(port, shown_by(ours), f"/scheduler/{FILTER}", BODY)
@@ -131,7 +132,7 @@ def test_probes_need_no_certificate(safe: Made, ours: Authority, path: str) -> N
         ("/nothing", None),
     ],
 )
-def test_nothing_else_is_answered_without_a_certificate(
+def test_other_paths_require_a_certificate(
     safe: Made, ours: Authority, path: str, body: bytes | None
 ) -> None:
     with on_a_port(safe.extender, certificates=certificates(ours, client_ca=ours.file)) as port:
@@ -150,7 +151,7 @@ def test_a_connection_without_a_certificate_stays(safe: Made, ours: Authority) -
         connection.close()
 
 
-def test_what_is_sent_without_a_certificate_is_not_kept(safe: Made, ours: Authority) -> None:
+def test_bodies_without_a_certificate_are_not_buffered(safe: Made, ours: Authority) -> None:
     body = b" " * (16 * 2**20)
     with on_a_port(safe.extender, certificates=certificates(ours, client_ca=ours.file)) as port:
         tracemalloc.start()
@@ -182,7 +183,7 @@ def test_a_renewed_certificate_is_taken_up(safe: Made, ours: Authority, theirs: 
         assert ask(port, without(theirs))[0] == 200
 
 
-def test_a_certificate_that_cannot_be_used_is_not_taken_up(safe: Made, ours: Authority) -> None:
+def test_an_unusable_renewed_certificate_is_ignored(safe: Made, ours: Authority) -> None:
     serving = certificates(ours)
     with on_a_port(safe.extender, certificates=serving) as port:
         (ours.file.parent / "extender.crt").write_text("half of a fi")
@@ -207,7 +208,7 @@ def test_an_authority_that_is_taken_out_is_trusted_no_longer(
         assert session_of(port, before, session) is None
 
 
-def test_an_authority_beside_the_one_so_far_is_trusted_as_well(
+def test_a_second_ca_in_the_file_is_trusted_too(
     safe: Made, ours: Authority, theirs: Authority, callers: Path
 ) -> None:
     serving = certificates(ours, client_ca=callers)
@@ -217,7 +218,7 @@ def test_an_authority_beside_the_one_so_far_is_trusted_as_well(
         assert ask(port, shown_by(ours))[0] == ask(port, shown_by(theirs, trusting=ours))[0] == 200
 
 
-def test_authorities_that_cannot_be_read_change_nothing(safe: Made, ours: Authority, callers: Path) -> None:
+def test_an_unreadable_ca_file_changes_nothing(safe: Made, ours: Authority, callers: Path) -> None:
     serving = certificates(ours, client_ca=callers)
     with on_a_port(safe.extender, certificates=serving) as port:
         callers.write_text("half of a fi")
@@ -228,7 +229,7 @@ def test_authorities_that_cannot_be_read_change_nothing(safe: Made, ours: Author
 def test_an_idle_connection_is_closed_after_a_renewal(
     safe: Made, ours: Authority, theirs: Authority, callers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "_SWEEP_SECONDS", 0.05)
     with (
         on_a_port(safe.extender, certificates=certificates(ours, client_ca=callers)) as port,
         connected(port, shown_by(ours)) as idle,
@@ -240,7 +241,7 @@ def test_an_idle_connection_is_closed_after_a_renewal(
             pass
 
 
-def test_a_request_that_is_under_way_at_a_renewal_is_the_last_of_its_connection(
+def test_a_request_during_a_renewal_is_the_last_of_its_connection(
     safe: Made, ours: Authority, theirs: Authority, callers: Path
 ) -> None:
     serving = certificates(ours, client_ca=callers)
@@ -297,8 +298,8 @@ def test_an_authority_may_be_told_about_in_any_language(safe: Made, ours: Author
         assert ask(port, shown_by(ours))[0] == 200
 
 
-def test_an_authority_that_is_none_is_one_clear_line(ours: Authority, tmp_path: Path) -> None:
+def test_a_ca_file_without_a_certificate_is_one_line(ours: Authority, tmp_path: Path) -> None:
     wrong = tmp_path / "ca.crt"
     wrong.write_text("no certificate")
-    with pytest.raises(UserError, match=f"cannot verify callers: {wrong}"):
+    with pytest.raises(UserError, match=f"cannot verify clients: {wrong}"):
         certificates(ours, client_ca=wrong)

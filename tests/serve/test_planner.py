@@ -92,7 +92,7 @@ class TestPlans:
             assert await ask(channel) == PLAN_BYTES
         assert build.asked == [REQUEST]
 
-    async def test_caller_that_knows_only_what_reflection_tells(self) -> None:
+    async def test_caller_that_knows_the_service_only_by_reflection(self) -> None:
         def call(target: str) -> tuple[str, dict[str, str]]:
             with grpc.insecure_channel(target, options=[("grpc.enable_http_proxy", 0)]) as channel:
                 pool = descriptor_pool.DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
@@ -137,11 +137,11 @@ class TestPlans:
 
 
 class TestErrors:
-    async def test_builder_that_raises_is_told_to_the_caller(self) -> None:
+    async def test_exception_in_the_builder_reaches_the_caller(self) -> None:
         async with served(broken) as channel:
             assert await refusal(channel) == (grpc.StatusCode.INTERNAL, "no node is left")
 
-    async def test_error_without_text_is_told_by_its_kind(self) -> None:
+    async def test_error_without_text_is_reported_by_its_type(self) -> None:
         async def build(request: PlanRequest) -> Mapping[str, str]:
             raise NotImplementedError
 
@@ -168,7 +168,7 @@ class TestErrors:
             await refusal(channel)
             assert await ask(channel, bytes.fromhex("0a0161120162")) == PLAN_BYTES
 
-    async def test_plan_that_is_none_is_told_to_the_caller(self) -> None:
+    async def test_invalid_plan_is_an_error_for_the_caller(self) -> None:
         async def build(request: PlanRequest) -> Mapping[str, str]:
             return {"p1": 7}  # type: ignore[dict-item] # what is tested
 
@@ -217,7 +217,7 @@ class TestBounds:
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert health_meanwhile == SERVING
 
-    async def test_plans_that_nobody_waits_for_any_more_do_not_count(self) -> None:
+    async def test_cancelled_plans_do_not_count(self) -> None:
         build = Builder(held=True)
         async with served(build) as channel:
             calls = [asyncio.create_task(ask(channel)) for _ in range(MAX_PLANS)]
@@ -247,7 +247,7 @@ class TestBounds:
             await asyncio.wait_for(build.cancelled.acquire(), 20)
             writer.close()
 
-    async def test_caller_that_goes_away_ends_the_building(self) -> None:
+    async def test_caller_that_disconnects_cancels_the_plan(self) -> None:
         build = Builder(held=True)
         async with served(build) as channel:
             call = asyncio.create_task(ask(channel))
@@ -306,7 +306,7 @@ class TestStop:
             await self.stop_during(build, grace=0.1, then=lambda: None)
         assert not build.cancelled.locked()
 
-    async def test_watchers_hear_of_it(self) -> None:
+    async def test_health_watchers_see_the_planner_stop(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             server = await stack.enter_async_context(
                 PlannerServer(Builder(), listen="127.0.0.1:0", grace=0.2)
@@ -328,7 +328,7 @@ class TestAddress:
                 await PlannerServer(Builder(), listen=address).__aenter__()
         assert str(caught.value) == (
             f"cannot serve plans on {address}: Address already in use; "
-            "choose another with --listen, port 0 for any"
+            "choose another with --listen, or port 0 for any"
         )
 
     async def test_address_of_another_machine(self) -> None:
@@ -344,13 +344,15 @@ class TestAddress:
         with pytest.raises(UserError, match=r"give an address and a port, such as :7777$"):
             PlannerServer(Builder(), listen=listen)
 
-    async def test_nobody_listens_any_more_afterwards(self) -> None:
+    async def test_the_port_is_closed_afterwards(self) -> None:
         async with PlannerServer(Builder(), listen="127.0.0.1:0") as server:
             pass
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", server.port)) != 0
 
-    async def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_planner_without_its_extra_says_what_to_install(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(sys.modules, "grpc.aio", None)
         with pytest.raises(UserError, match=r"install longshore\[planner\]"):
             await PlannerServer(Builder(), listen="127.0.0.1:0").__aenter__()

@@ -36,7 +36,7 @@ async def test_requests_are_counted_by_the_status_that_they_got() -> None:
     }
 
 
-async def test_a_plan_that_breaks_and_one_that_comes_too_early_are_counted() -> None:
+async def test_a_failed_plan_and_one_before_the_planner_is_ready_are_counted() -> None:
     assert await codes(broken, REQUEST_BYTES) == {"INTERNAL": 1}
     assert await codes(Builder(), REQUEST_BYTES, ready=False) == {"UNAVAILABLE": 1}
 

@@ -13,7 +13,7 @@ from longshore.dev.keys import Pair
 from longshore.errors import UserError
 from longshore.kube.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
-from longshore.serve.planner.tls import ServerTLS
+from longshore.serve.tls_files import TLSFiles
 
 NAME = "planner.example"
 
@@ -45,7 +45,7 @@ def pair(ours: Authority) -> Pair:
 
 
 def server(pair: Pair, client_ca: Path | None = None) -> PlannerServer:
-    return PlannerServer(build, listen="127.0.0.1:0", tls=ServerTLS(pair.public, pair.private, client_ca))
+    return PlannerServer(build, listen="127.0.0.1:0", tls=TLSFiles(pair.public, pair.private, client_ca))
 
 
 async def call(running: PlannerServer, tls: ClientTLS | None) -> dict[str, str]:
@@ -65,7 +65,7 @@ class TestCaller:
         async with server(pair) as running:
             assert await call(running, ClientTLS(ours.file)) == PLAN
 
-    async def test_trusts_another_authority(self, theirs: Authority, pair: Pair) -> None:
+    async def test_client_that_trusts_another_ca_fails(self, theirs: Authority, pair: Pair) -> None:
         async with server(pair) as running:
             assert await problem(running, ClientTLS(theirs.file)) == (
                 "shows a certificate that is not trusted: unable to get local issuer certificate"
@@ -75,7 +75,7 @@ class TestCaller:
         async with server(pair) as running:
             assert await call(running, ClientTLS(ours.file, server_name=NAME)) == PLAN
 
-    async def test_expects_another_name(self, ours: Authority, pair: Pair) -> None:
+    async def test_client_that_expects_another_name_fails(self, ours: Authority, pair: Pair) -> None:
         async with server(pair) as running:
             assert await problem(running, ClientTLS(ours.file, server_name="else.example")) == (
                 "shows a certificate made out to another name"
@@ -110,20 +110,22 @@ class TestCallerWithACertificate:
         async with server(pair, ours.file) as running:
             assert await call(running, self.tls(ours, shown)) == PLAN
 
-    async def test_of_another_authority(self, ours: Authority, theirs: Authority, pair: Pair) -> None:
+    async def test_certificate_of_another_ca_closes_the_connection(
+        self, ours: Authority, theirs: Authority, pair: Pair
+    ) -> None:
         shown = theirs.client("scheduler", user="scheduler")
         async with server(pair, ours.file) as running:
             assert await problem(running, self.tls(ours, shown)) == (
                 "closed the connection at once: it may want another client certificate"
             )
 
-    async def test_none_although_the_planner_asks_for_one(self, ours: Authority, pair: Pair) -> None:
+    async def test_a_client_certificate_is_missing(self, ours: Authority, pair: Pair) -> None:
         async with server(pair, ours.file) as running:
             assert await problem(running, ClientTLS(ours.file)) == (
                 "closed the connection at once: it may want another client certificate"
             )
 
-    def test_without_its_key(self, ours: Authority) -> None:
+    def test_certificate_without_its_key_is_an_error(self, ours: Authority) -> None:
         shown = ours.client("scheduler", user="scheduler")
         with pytest.raises(UserError, match="goes together with its key"):
             PlannerCalls(ClientTLS(ours.file, certificate=shown.public))
@@ -143,7 +145,7 @@ class TestFiles:
     def test_authority_that_is_no_certificate(self, tmp_path: Path) -> None:
         rubbish = tmp_path / "ca.crt"
         rubbish.write_text("rubbish")
-        with pytest.raises(UserError, match=f"^cannot verify planners: {rubbish} holds no certificate"):
+        with pytest.raises(UserError, match=f"^cannot verify planners: {rubbish} contains no certificate"):
             PlannerCalls(ClientTLS(rubbish))
 
     async def test_authority_that_vanishes_while_the_scheduler_runs(self, ours: Authority) -> None:
@@ -160,12 +162,12 @@ class TestFiles:
     async def test_authority_of_callers_that_is_no_certificate(self, pair: Pair, tmp_path: Path) -> None:
         rubbish = tmp_path / "clients.crt"
         rubbish.write_text("rubbish")
-        with pytest.raises(UserError, match=f"^cannot verify callers: {rubbish} holds no certificate"):
+        with pytest.raises(UserError, match=f"^cannot verify clients: {rubbish} contains no certificate"):
             await server(pair, rubbish).__aenter__()
 
     async def test_authority_of_callers_that_is_not_there(self, pair: Pair, tmp_path: Path) -> None:
         missing = tmp_path / "clients.crt"
-        with pytest.raises(UserError, match=f"^cannot serve plans: {missing}: No such file or directory$"):
+        with pytest.raises(UserError, match=f"^cannot serve with TLS: {missing}: No such file or directory$"):
             await server(pair, missing).__aenter__()
 
 
@@ -180,9 +182,7 @@ class TestRenewal:
             pair.private.write_bytes(renewed.private.read_bytes())
             assert await call(running, ClientTLS(theirs.file)) == PLAN
 
-    async def test_renewed_certificate_that_cannot_be_used_is_not_taken(
-        self, ours: Authority, pair: Pair
-    ) -> None:
+    async def test_unusable_renewed_certificate_is_ignored(self, ours: Authority, pair: Pair) -> None:
         async with server(pair) as running:
             pair.public.write_bytes(pki.client().certificate)
             assert await call(running, ClientTLS(ours.file)) == PLAN

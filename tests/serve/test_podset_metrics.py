@@ -61,7 +61,7 @@ def test_a_plan_is_counted_by_who_made_it_and_what_came_of_it() -> None:
     assert sets.value("longshore_podset_planning_duration_seconds_count", **built_in) == 3
 
 
-def test_a_scheduler_without_sets_counts_none() -> None:
+def test_a_scheduler_without_sets_has_no_set_metrics() -> None:
     sets = Watched(*WORKERS).watch()
     assert sets.value("longshore_podset_held_pods") == 0
     assert sets.value("longshore_podset_sets", state="released") == 0
@@ -127,10 +127,10 @@ def families(engine: Engine) -> set[str]:
     return {family.name for family in found if family.name.startswith("longshore_podset_")}
 
 
-def test_who_only_fires_triggers_says_nothing_about_sets_and_plans() -> None:
+def test_a_trigger_controller_alone_has_no_set_or_plan_metrics() -> None:
     assert families(Engine(controllers=[TriggerController])) == {"longshore_podset_triggers_fired"}
 
 
-def test_who_holds_no_sets_says_nothing_about_them() -> None:
+def test_a_scheduler_that_holds_no_sets_has_no_set_metrics() -> None:
     assert families(Engine()) == set()
     assert "longshore_podset_held_pods" in families(podset_engine())

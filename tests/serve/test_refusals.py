@@ -68,7 +68,7 @@ def _loaded(name: str, *, cpu: int, memory: int) -> NodeBuilder:
     return node(name).allocatable(cpu="4", memory="4Gi").annotations(**said)
 
 
-def test_a_twin_is_told_the_same() -> None:
+def test_a_pod_of_the_same_shape_gets_the_same_reasons() -> None:
     made = make("safe")
     made.put(CALM, with_free("full", 1000), with_free("busy", 900))
     for web in (WEB, TWIN):

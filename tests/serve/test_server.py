@@ -18,7 +18,7 @@ from longshore.dev.certificates import Authority
 from longshore.engine import Engine
 from longshore.errors import UserError
 from longshore.serve import Health, serving
-from longshore.serve.server import tls_from
+from longshore.serve.tls_files import TLSFiles
 from longshore.testing import pod
 
 LOOPBACK = "127.0.0.1"
@@ -74,7 +74,7 @@ def test_metrics_come_as_open_metrics_and_compressed_if_asked_for(port: int) -> 
     assert text.endswith("# EOF\n")
 
 
-def test_one_that_is_well_says_ok(port: int) -> None:
+def test_a_healthy_process_answers_ok(port: int) -> None:
     assert [get(port, path) for path in ("/healthz", "/livez", "/readyz")] == [(200, "ok")] * 3
 
 
@@ -124,7 +124,7 @@ def test_the_port_is_free_again_afterwards(observed: Observed) -> None:
 def test_with_a_certificate_it_is_served_by_https(observed: Observed, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     server = authority.server("metrics", hosts=["localhost"], addresses=[LOOPBACK])
-    tls = tls_from(str(server.public), str(server.private))
+    tls = TLSFiles(server.public, server.private).context()
     trust = ssl.create_default_context(cafile=authority.file)
     with serving(observed.registry, WELL, port=0, address=LOOPBACK, tls=tls) as port:
         assert get(port, "/healthz", tls=trust) == (200, "ok")
@@ -132,7 +132,7 @@ def test_with_a_certificate_it_is_served_by_https(observed: Observed, tmp_path: 
 
 def test_a_wrong_certificate_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no\.crt"):
-        tls_from(str(tmp_path / "no.crt"), str(tmp_path / "no.key"))
+        TLSFiles(tmp_path / "no.crt", tmp_path / "no.key").context()
 
 
 def test_probes_are_answered_while_the_main_thread_is_busy(port: int) -> None:

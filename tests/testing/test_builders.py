@@ -1,4 +1,4 @@
-"""Builders are what they build."""
+"""Builders are the objects that they build."""
 
 import msgspec
 import pytest
@@ -36,13 +36,13 @@ def test_a_builder_is_not_changed_by_its_methods() -> None:
     assert plain == pod("web")
 
 
-def test_uids_follow_from_names() -> None:
+def test_uids_are_derived_from_names() -> None:
     assert pod("web").metadata.uid == pod("web").metadata.uid
     names = [pod("web"), pod("db"), pod("web", namespace="other"), pod("web").uid("second")]
     assert len({each.metadata.uid for each in names}) == 4
 
 
-def test_a_node_adds_up_what_it_was_told() -> None:
+def test_the_settings_of_a_node_add_up() -> None:
     built = (
         node("n1")
         .allocatable(cpu="4")
@@ -80,12 +80,12 @@ def test_a_node_adds_up_what_it_was_told() -> None:
         pod("h").holding("main", {"cpu": "1"}, actual={"cpu": "2"}).host_network().annotations(a="b"),
     ],
 )
-def test_a_builder_survives_the_way_through_json(built: Pod) -> None:
+def test_a_builder_survives_a_round_trip_through_json(built: Pod) -> None:
     body = msgspec.json.encode(built)
     assert msgspec.to_builtins(msgspec.json.decode(body, type=Pod)) == msgspec.to_builtins(built)
 
 
-def test_affinity_adds_up() -> None:
+def test_affinity_terms_add_up() -> None:
     built = pod("a").affinity_to("zone", app="a").affinity_to("zone", preferred=7, app="b")
     built = built.anti_affinity_to("host", namespace_labels={}, app="c").node_affinity("disk", "In", "ssd")
     affinity = built.node_affinity("gpu", "Exists").spec.affinity
@@ -105,7 +105,7 @@ def test_affinity_adds_up() -> None:
     assert [r.key for r in node_term.match_expressions] == ["disk", "gpu"]
 
 
-def test_tolerations_are_of_a_value_of_a_key_or_of_everything() -> None:
+def test_tolerations_are_for_a_value_a_key_or_everything() -> None:
     tainted = node("n1").taint("dedicated", "web").spec.taints[0]
     for tolerant in (
         pod("a").tolerate("dedicated", "web"),
@@ -116,13 +116,13 @@ def test_tolerations_are_of_a_value_of_a_key_or_of_everything() -> None:
     assert not pod("a").tolerate("dedicated", "db").spec.tolerations[0].tolerates(tainted)
 
 
-def test_owners_have_the_uids_of_builders() -> None:
+def test_owners_have_the_same_uids_as_builders() -> None:
     owner = pod("web-1").owner("ReplicaSet", "web").metadata.controller
     assert owner is not None
     assert owner.uid == replica_set("web").metadata.uid
 
 
-def test_a_node_holds_images_and_declares_features() -> None:
+def test_a_node_has_images_and_declares_features() -> None:
     built = node("n1").image("a:1", "a@sha256:0", size=10).image("b:1", size=5).features("F").not_ready()
     assert [(i.names[0], i.size_bytes) for i in built.status.images] == [("a:1", 10), ("b:1", 5)]
     assert built.status.declared_features == ("F",)
@@ -130,7 +130,7 @@ def test_a_node_holds_images_and_declares_features() -> None:
     assert built.annotations(a="b").metadata.annotations == {"a": "b"}
 
 
-def test_what_groups_pods_selects_them_by_labels() -> None:
+def test_objects_that_group_pods_select_them_by_labels() -> None:
     labels = {"app": "web"}
     assert namespace("team", tier="a").metadata.labels["tier"] == "a"
     assert service("web", app="web").spec.selector == labels
@@ -143,7 +143,7 @@ def test_what_groups_pods_selects_them_by_labels() -> None:
     assert "web-1" in budget.status.disrupted_pods
 
 
-def test_a_claim_and_its_volume_know_each_other() -> None:
+def test_a_claim_and_its_volume_refer_to_each_other() -> None:
     volume = pv("disk-1", storage="5Gi", storage_class="fast").claimed_by("data").csi("disk.example.com")
     claim = pvc("data", storage="5Gi", storage_class="fast").bound_to("disk-1")
     assert volume.spec.claim_ref is not None
@@ -155,7 +155,7 @@ def test_a_claim_and_its_volume_know_each_other() -> None:
     assert pod("a").ephemeral_claim("own").spec.volumes[0].claim_of("a") == "a-own"
 
 
-def test_volumes_classes_and_drivers_have_places_and_limits() -> None:
+def test_volumes_classes_and_drivers_have_topologies_and_limits() -> None:
     affinity = pv("disk").reachable_from("zone", "a", "b").spec.node_affinity
     assert affinity is not None
     assert affinity.required is not None

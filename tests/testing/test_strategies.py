@@ -1,4 +1,4 @@
-"""The strategies make what they promise, and are not needed for the builders."""
+"""The strategies generate what they promise, and the builders do not need them."""
 
 import subprocess
 import sys
@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 
 def exists(strategy: st.SearchStrategy[T], condition: Callable[[T], bool]) -> bool:
-    """Whether it makes such a thing. The simplest one is of no interest, and can take minutes to find."""
+    """Whether the strategy generates such an example. It is not minimized, which could take minutes."""
     find(strategy, condition, settings=settings(phases=[Phase.generate]))
     return True
 
 
 @given(pods(), nodes())
-def test_every_quantity_can_be_read(pod: PodBuilder, node: NodeBuilder) -> None:
+def test_every_quantity_is_valid(pod: PodBuilder, node: NodeBuilder) -> None:
     assert PodInfo.of(pod).problem == ""
     assert allocatable_amounts(node.status.allocatable).keys() == node.status.allocatable.keys()
 
@@ -34,12 +34,12 @@ def test_pods_come_in_all_shapes() -> None:
     assert exists(pods(), lambda pod: pod.spec.resources is not None and "cpu" in pod.spec.resources.requests)
 
 
-def test_choosy_pods_have_demands_and_varied_nodes_differ() -> None:
+def test_choosy_pods_have_constraints_and_varied_nodes_differ() -> None:
     assert exists(choosy_pods(), lambda pod: bool(pod.spec.topology_spread_constraints))
     assert exists(choosy_pods(), lambda pod: bool(pod.spec.affinity and pod.spec.affinity.pod_anti_affinity))
     assert exists(varied_nodes(), lambda node: node.spec.unschedulable and bool(node.spec.taints))
 
 
-def test_builders_do_without_hypothesis() -> None:
+def test_builders_do_not_import_hypothesis() -> None:
     code = "import sys, longshore.testing; sys.exit('hypothesis' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -17,16 +17,16 @@ log = structlog.get_logger()
 def whole_numbers(
     environ: Mapping[str, str], variables: Mapping[str, str], *, least: int, most: int
 ) -> dict[str, object]:
-    """Return the arguments whose environment variable is a whole number within the range."""
+    """Return the arguments whose environment variables are integers within the range."""
     found: dict[str, object] = {}
     for variable, argument in variables.items():
         text = environ.get(variable, "")
         if _WHOLE_NUMBER.fullmatch(text) and least <= int(text) <= most:
             found[argument] = int(text)
         elif text:
-            not_understood(variable, text, f"a whole number from {least} to {most} is needed")
+            warn_invalid(variable, text, f"an integer from {least} to {most}")
     return found
 
 
-def not_understood(variable: str, text: str, needed: str) -> None:
-    log.warning("environment variable is passed over", variable=variable, value=text, needed=needed)
+def warn_invalid(variable: str, text: str, expected: str) -> None:
+    log.warning("invalid environment variable ignored", variable=variable, value=text, expected=expected)

@@ -1,8 +1,8 @@
-"""Low risk overcommitment: pods go where limits and real load are least likely to ask for too much.
+"""Low risk overcommitment: prefers nodes on which limits and real load are least likely to be too much.
 
-Two risks are weighed for each resource. That of the limits: how much of what the pods may use beyond their
-requests the node does not have. That of the load: how likely it is that more is used than was asked for,
-given that no more is used than the limits allow. The riskiest resource counts.
+Two risks are weighed for each resource. The risk of the limits is the share of the usage allowed beyond
+requests that the node has no capacity for. The risk of the load is the probability that usage exceeds the
+requests, given that it stays within the limits. The riskiest resource counts.
 """
 
 import math
@@ -40,7 +40,7 @@ class LowRiskOverCommitmentArgs(msgspec.Struct, frozen=True, forbid_unknown_fiel
     missing: Missing = "Neutral"
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _Sums(msgspec.Struct, frozen=True):
     """The sums of the requests and of the limits of the pods on a node, in the unit of the column."""
 
     requests: Any
@@ -73,30 +73,30 @@ class LowRiskOverCommitment:
             load = load_of(nodes, resource, missing=self._args.missing)
             load = load._replace(capacity=nodes.cluster.capacities.of(nodes, column))
             requested = nodes.requested[column]
-            without = _Asked(requested, requested + nodes.cluster.limits.beyond(nodes, column))
+            without = _Sums(requested, requested + nodes.cluster.limits.beyond(nodes, column))
             request = pod.requests.get(resource, 0)
-            within = _Asked(without.requests + request, without.limits + request + beyond[resource])
+            within = _Sums(without.requests + request, without.limits + request + beyond[resource])
             weight = getattr(self._args.risk_limit_weights, resource)
             risk = weight * limit_risk(within, load.capacity)
             risk = risk + (1 - weight) * self._load_risk(without, load)
             scores.append((load.known, np.floor(MAX_SCORE * (1 - risk) + 0.5)))
         return worst(scores, missing=self._args.missing)
 
-    def _load_risk(self, without: _Asked, load: Load) -> Any:
+    def _load_risk(self, without: _Sums, load: Load) -> Any:
         mean, deviation = load.shares(0)
         widened = deviation * math.sqrt(self._args.smoothing_window_size)
         deviation = np.minimum(widened, np.sqrt(_MOST_VARIANCE * mean * (1 - mean)))
         return load_risk(mean, deviation, without, load.capacity)
 
 
-def limit_risk(asked: _Asked, capacity: Any) -> Any:
+def limit_risk(asked: _Sums, capacity: Any) -> Any:
     """Return the share of the usage allowed beyond requests that the node has no capacity for."""
     lacking = np.maximum(asked.limits - capacity, 0)
     beyond = asked.limits - np.minimum(asked.requests, capacity)
     return lacking / np.maximum(beyond, 1)
 
 
-def load_risk(mean: Any, deviation: Any, asked: _Asked, capacity: Any) -> Any:
+def load_risk(mean: Any, deviation: Any, asked: _Sums, capacity: Any) -> Any:
     """Return the probability that usage exceeds the requests, given that it stays below binding limits."""
     capacity = capacity + (capacity <= 0)
     # Both in one call: for a single node a call costs more than the calculation.

@@ -1,9 +1,9 @@
-"""PigeonHoling: places a pod where the cluster as a whole is best by one of three policies.
+"""PigeonHoling: puts a pod on the node with which the cluster as a whole is best by one of three policies.
 
-LOAD_BALANCE spreads pods, CONSOLIDATE packs them, and A_BINPACK does the one or the other: it spreads while
-the pods that it has seen are alike, and packs when they are of many sizes. The cluster is the nodes that
-passed the filters for this pod. What is used on them is what they say in the annotations `requested-*`; if
-they say nothing, or have not been annotated for too long, what the requests of their pods come to.
+LOAD_BALANCE spreads pods, CONSOLIDATE packs them, and A_BINPACK does either: it spreads as long as the pods
+that it has seen are alike, and packs when their sizes vary. The cluster means the nodes that passed the
+filters for this pod. Their usage is read from the annotations `requested-*`. If these are missing or expired,
+it is the sum of the requests of their pods.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ import structlog
 
 from longshore.agents.annotations import ALLOCATION, GPUS, read_requested, requested_measure
 from longshore.agents.demand_history import DemandHistory
-from longshore.agents.environment import not_understood, whole_numbers
+from longshore.agents.environment import warn_invalid, whole_numbers
 from longshore.agents.objectives import (
     Model,
     Objective,
@@ -92,7 +92,7 @@ class PigeonHoling:
         found = whole_numbers(environ, {"NUM_RESOURCES": "numResources"}, least=1, most=len(_RESOURCES))
         if objective := environ.get("POLICY_OBJECTIVE"):
             if objective not in _OBJECTIVES:
-                not_understood("POLICY_OBJECTIVE", objective, f"one of {', '.join(_OBJECTIVES)} is needed")
+                warn_invalid("POLICY_OBJECTIVE", objective, f"one of {', '.join(_OBJECTIVES)}")
             found["policyObjective"] = objective if objective in _OBJECTIVES else "A_BINPACK"
         if Path(CONFIG_FILE).is_file():
             found["configFile"] = CONFIG_FILE

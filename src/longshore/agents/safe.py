@@ -1,8 +1,9 @@
 """Safe: prefers nodes whose measured load, including its variation, leaves room.
 
-SafeOverload asks how likely it is that a node with the pod on it uses more than a threshold of its cpu or
-memory: it refuses nodes where that is too likely, and prefers those where it is least. SafeBalance prefers
-nodes that use little and vary little. The pod counts with its request, and adds no variation of its own.
+SafeOverload computes the probability that a node with the pod on it uses more than a threshold of its cpu or
+memory. It rejects nodes on which this is too likely, and prefers those on which it is least likely.
+SafeBalance prefers nodes with low usage and little variation. The pod counts with its request, and adds no
+variation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -101,7 +102,7 @@ class SafeOverload:
         self._acceptable = self._args.percentile / 100
         said = {"utilization": self._args.utilization, "percentile": self._args.percentile}
         self._reasons = {resource: REASON_RISK.format(resource=resource, **said) for resource in COLUMNS}
-        # The last question and its answer: the score asks about the same nodes as the filter.
+        # The last arguments and the result for them: the score is called for the same nodes as the filter.
         self._last: tuple[Nodes, tuple[int, ...]] | None = None
         self._risks: list[_Risk] = []
         self.wakes_on = (

@@ -1,8 +1,8 @@
-"""Target load packing: fills nodes up to a target CPU utilization, and goes beyond it only when it must.
+"""Target load packing: fills nodes up to a target CPU utilization, and exceeds it only if necessary.
 
-Up to the target, the more a node would use with the pod on it, the better; above it, the less the better,
-and far worse than any node below. What a pod will use is guessed from its limits and requests. Pods on a node
-that were not measured yet count with their requests alone.
+Up to the target, nodes with a higher utilization score better. Above it, a lower one is better, but still far
+worse than below the target. The usage of a pod is predicted from its limits and requests. Pods on a node that
+are not measured yet count only with their requests.
 """
 
 from collections.abc import Iterator, Mapping

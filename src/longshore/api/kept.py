@@ -1,7 +1,7 @@
-"""Annotations and conditions of pods, of which only those are kept that someone declares to read.
+"""Annotations and conditions of pods, of which only those are kept that a plugin declares.
 
-A scheduler holds 100,000 pods in memory and decodes as many. So it keeps little of them, and reading what it
-does not keep raises `UndeclaredRead` rather than finding nothing.
+A scheduler decodes and stores 100,000 pods, so it keeps little of each. Reading an annotation or a condition
+that is not kept raises `UndeclaredRead` rather than returning nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,9 +18,9 @@ class Names:
     """The names of the annotations, or of the conditions, that are kept of a pod."""
 
     def __init__(self, declared: Iterable[str], *, what: str, field: str) -> None:
-        """`what` and `field` are how messages call one of them, and where a plugin declares it.
+        """`what` is the word for one of them in messages; `field` is the field of `Reads` that declares it.
 
-        A name that ends in `*` stands for all names that begin with the rest of it.
+        A name that ends in `*` stands for all names with that prefix.
         """
         self._names = frozenset(declared)
         self._prefixes = tuple(name.removesuffix(ALL) for name in self._names if name.endswith(ALL))
@@ -30,7 +30,7 @@ class Names:
 
     @property
     def exact(self) -> frozenset[str] | None:
-        """The names, or None if they are not all known."""
+        """The names, or None if some of them are prefixes."""
         return None if self._prefixes else self._names
 
     def __contains__(self, name: str) -> bool:
@@ -40,7 +40,7 @@ class Names:
         return bool(self._names)
 
     def check(self, name: str) -> None:
-        """Raise UndeclaredRead if what has this name is not kept."""
+        """Raise UndeclaredRead if this name is not kept."""
         if name not in self:
             raise UndeclaredRead(
                 f'the {self._what} "{name}" of the pod is not kept: declare it in the plugin, '
@@ -48,7 +48,7 @@ class Names:
             )
 
     def check_all(self) -> None:
-        """Raise UndeclaredRead if anything is not kept."""
+        """Raise UndeclaredRead unless all names are kept."""
         if not self.all:
             raise UndeclaredRead(
                 f"not every {self._what} of the pod is kept: read each by its name, or declare all of them "
@@ -57,7 +57,7 @@ class Names:
 
 
 def _checked(base: type, method: str) -> Callable[..., Any]:
-    """Return the method of the base class, for those who may read everything."""
+    """Return the method of the base class, preceded by a check that everything is kept."""
     unchecked = getattr(base, method)
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
@@ -116,5 +116,8 @@ class KeptConditions(tuple[Any, ...]):
 
 
 def kept_conditions(conditions: tuple[Any, ...]) -> Iterator[Any]:
-    """Iterate over the conditions that are kept, without a check. Longshore knows what it keeps."""
+    """Iterate over the conditions that are kept, without a check.
+
+    For Longshore's own code, not for plugins.
+    """
     return tuple.__iter__(conditions)

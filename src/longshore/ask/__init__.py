@@ -1,1 +1,1 @@
-"""Answers to what people ask: explain, preview, verify, pins, risk, triggers and snapshots of a cluster."""
+"""Answers to questions that people ask about a cluster, and the writes of `longshore pin` and `trigger`."""

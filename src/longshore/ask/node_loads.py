@@ -1,4 +1,4 @@
-"""How full the nodes are: as they are, and with the pods of a plan on them."""
+"""The load of each node, now and with the pods of a plan on it."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ from longshore.cluster import CPU, MEMORY, PODS, ClusterState, PodInfo
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """Pods, millicores and bytes."""
+    """Amounts of pods, of cpu in millicores and of memory in bytes."""
 
     pods: int
     cpu: int
@@ -19,26 +19,29 @@ class Amounts(msgspec.Struct, frozen=True):
 class NodeLoad(msgspec.Struct, frozen=True):
     name: str
     allocatable: Amounts
-    # What is asked for by the pods that are there, and together with those that are to come.
+    # Requests of the pods on the node, and together with those of the planned pods.
     now: Amounts
     planned: Amounts
 
 
-def node_loads(cluster: ClusterState, coming: Iterable[tuple[PodInfo, str]]) -> tuple[NodeLoad, ...]:
-    """Of all nodes, by name; `coming` are pods without a node yet. The cluster is as before afterwards."""
+def node_loads(cluster: ClusterState, planned: Iterable[tuple[PodInfo, str]]) -> tuple[NodeLoad, ...]:
+    """Return the loads of all nodes, sorted by name. The cluster is unchanged afterwards.
+
+    `planned` are pods without a node, and the nodes that they are planned on.
+    """
     now = _requested(cluster)
     placed = []
     try:
-        for info, node in coming:
+        for info, node in planned:
             if node in now:
                 placed.append(info.pod)
                 cluster.assume(info, node)
-        planned = _requested(cluster)
+        after = _requested(cluster)
     finally:
         for pod in placed:
             cluster.forget(pod)
     return tuple(
-        NodeLoad(name, _amounts(cluster.allocatable, cluster, name), now[name], planned[name])
+        NodeLoad(name, _amounts(cluster.allocatable, cluster, name), now[name], after[name])
         for name in sorted(now)
     )
 

@@ -1,7 +1,7 @@
-"""What a scheduler says about one pod in a cluster as it was looked at: the answer of `longshore explain`.
+"""What a scheduler would decide about a pod in a snapshot of the cluster: the answer of `longshore explain`.
 
-A pod that has a node is imagined without it: the question is where it would go now. For a pod of a set it is
-where it could go: what holds it, and where its plan sends it, is told beside that.
+A pod that has a node is evaluated as if it had none, to show where it would go now. For a pod of a set, the
+answer also says what holds the pod and which node its plan chose.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from longshore.podset.profile import holds_sets, without_planner
 
 
 class Subject(msgspec.Struct, frozen=True, rename="camel"):
-    """The pod as the API server has it."""
+    """The pod as it is in the API server."""
 
     namespace: str
     name: str
@@ -30,15 +30,15 @@ class Subject(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     node: str = ""
     nominated_node: str = ""
-    # What its condition PodScheduled says.
+    # From its condition PodScheduled.
     reason: str = ""
     message: str = ""
-    # Being deleted.
+    # Whether it is being deleted.
     ending: bool = False
 
     @classmethod
     def of(cls, pod: Pod) -> "Subject":
-        told = next(
+        condition = next(
             (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status != "True"), None
         )
         return cls(
@@ -48,47 +48,48 @@ class Subject(msgspec.Struct, frozen=True, rename="camel"):
             phase=pod.status.phase,
             node=pod.spec.node_name,
             nominated_node=pod.status.nominated_node_name,
-            reason=told.reason if told else "",
-            message=told.message if told else "",
+            reason=condition.reason if condition else "",
+            message=condition.message if condition else "",
             ending=pod.metadata.deletion_timestamp is not None,
         )
 
 
 class Outlook(msgspec.Struct, frozen=True, rename="camel"):
     pod: Subject
-    # The scheduler name of the profile that was asked, and its plugins that score with their weights.
+    # The scheduler name of the profile that was evaluated, and the weights of its scoring plugins.
     profile: str
     weights: Mapping[str, int]
     explanation: Explanation
     # A plugin that keeps the pod out of the queue, with its reason.
     gated_by: str = ""
-    # If nothing fits.
+    # What preemption would do, if the pod does not fit anywhere.
     preemption: WayOut | None = None
-    # The place of the node that it has, 1 being the best; 0 if it has none, or one that will not do now.
+    # The rank of the pod's node, 1 being the best; 0 if it has no node or the node is not feasible now.
     rank: int = 0
-    # If the profile holds sets, and the pod belongs to one.
+    # Set if the profile holds sets and the pod belongs to one.
     pod_set: Membership | None = None
     warnings: tuple[str, ...] = ()
 
 
 def outlook(setup: Setup, snapshot: Snapshot, pod: Pod) -> Outlook:
+    """Return what a scheduler with this setup would decide about the pod."""
     profiles = setup.configuration.profiles
-    asked = replace(setup.configuration, profiles=tuple(map(without_planner, profiles)))
-    engine = Engine(asked, plugins=setup.plugins)
-    for thing in snapshot.objects:
-        itself = isinstance(thing, Pod) and thing.key == pod.key
-        if not itself and not isinstance(thing, ScheduleTrigger | SchedulePlan):
-            engine.receive(Change(None, thing), now=0.0)
+    configuration = replace(setup.configuration, profiles=tuple(map(without_planner, profiles)))
+    engine = Engine(configuration, plugins=setup.plugins)
+    for found in snapshot.objects:
+        itself = isinstance(found, Pod) and found.key == pod.key
+        if not itself and not isinstance(found, ScheduleTrigger | SchedulePlan):
+            engine.receive(Change(None, found), now=0.0)
     warnings = [*setup.warnings, *snapshot.warnings]
     name = pod.spec.scheduler_name
     if name not in engine.profiles:
         warnings.append(
-            f"the pod belongs to scheduler {name}, which may decide otherwise: this is profile "
+            f"the pod belongs to scheduler {name}, which may decide differently: this answer is for profile "
             f"{engine.scheduler_name}"
         )
         name = engine.scheduler_name
     if setup.configuration.webhooks:
-        warnings.append("extenders have a say as well, and were not asked")
+        warnings.append("the configuration has extenders, which were not called")
     pending = engine.kept(replace(pod, spec=replace(pod.spec, node_name="", scheduler_name=name)))
     info = PodInfo.of(pending)
     chooser = engine.chooser(name)

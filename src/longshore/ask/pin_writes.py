@@ -1,7 +1,7 @@
-"""Pins pods to nodes and takes pins away, in the name of the caller.
+"""Pins pods to nodes and removes pins, with the permissions of the caller.
 
-The server is asked what it would say to every write before the first is made. New labels come before old
-ones go, so that at no moment a pod that was pinned has no node.
+Every write is tried as a dry run before the first one is made. New labels are written before old ones are
+removed, so that a pinned pod always has a node.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,17 @@ import msgspec
 from longshore.api import Node, Pod
 from longshore.api.meta import ApiObject, ApiStruct
 from longshore.api.names import is_dns_subdomain
-from longshore.ask.pin_plan import Changes, How, LeftOut, Plan, Wish, carriers, in_order, node_of, plan
+from longshore.ask.pin_plan import (
+    Changes,
+    NotPinned,
+    PinOptions,
+    PinPlan,
+    PinRequest,
+    carriers,
+    in_order,
+    node_of,
+    plan_pins,
+)
 from longshore.errors import UserError
 from longshore.kube.caller import find, list_objects, set_labels
 from longshore.kube.client import Client
@@ -30,7 +40,7 @@ class _Spec(ApiStruct):
 
 
 class _StatefulSet(ApiObject):
-    """As far as the names of its pods follow from it."""
+    """The fields of a StatefulSet that determine the names of its pods."""
 
     spec: _Spec = _Spec()
 
@@ -44,6 +54,8 @@ _STATEFUL_SETS = Resource(group="apps", plural="statefulsets", codec=JsonCodec(_
 
 
 class Unpinned(msgspec.Struct, frozen=True, rename="camel"):
+    """The labels that were removed from nodes."""
+
     scheduler: str
     namespace: str
     pod: str
@@ -54,50 +66,52 @@ class Unpinned(msgspec.Struct, frozen=True, rename="camel"):
     warnings: tuple[str, ...]
 
 
-async def pin(client: Client, *, namespace: str, pod: str, node: str, how: How) -> Plan:
+async def pin(client: Client, *, namespace: str, pod: str, node: str, options: PinOptions) -> PinPlan:
     """Pin one pod, which need not exist yet. Raises UserError."""
     if not is_dns_subdomain(pod):
-        raise UserError(f"{pod!r} cannot be the name of a pod: use lower case, digits, - and .")
+        raise UserError(f"{pod!r} is not a valid pod name: use lowercase letters, digits, - and .")
     now = await find(client, PODS, Pod, namespace=namespace, name=pod)
     nodes = await list_objects(client, NODES)
-    planned = plan([Wish(pod, node, now)], nodes, namespace=namespace, how=how)
+    planned = plan_pins([PinRequest(pod, node, now)], nodes, namespace=namespace, options=options)
     await _write(client, planned.changes)
     return planned
 
 
-async def record(client: Client, *, namespace: str, name: str, how: How) -> Plan:
-    """Pin each pod of a StatefulSet where it runs now. Raises UserError."""
+async def record(client: Client, *, namespace: str, name: str, options: PinOptions) -> PinPlan:
+    """Pin each pod of a StatefulSet to the node that it runs on now. Raises UserError."""
     owner = await find(client, _STATEFUL_SETS, _StatefulSet, namespace=namespace, name=name)
     if owner is None:
-        raise UserError(f"there is no StatefulSet {name} in namespace {namespace}; -n names another")
+        raise UserError(
+            f"StatefulSet {name} does not exist in namespace {namespace}; -n chooses another namespace"
+        )
     pods: dict[str, Pod | None] = dict.fromkeys(owner.pod_names)
     for pod in (await list_objects(client, PODS, namespace=namespace)).values():
         controller = pod.metadata.controller
         if controller is not None and controller.uid == owner.metadata.uid:
             pods[pod.metadata.name] = pod
     nodes = await list_objects(client, NODES)
-    wishes = []
+    requests = []
     left_out = []
     for pod_name in sorted(pods, key=in_order):
         now = pods[pod_name]
         node = node_of(now)
         if node in nodes:
-            wishes.append(Wish(pod_name, node, now))
+            requests.append(PinRequest(pod_name, node, now))
         else:
-            left_out.append(LeftOut(pod_name, _why_nowhere(now, node)))
-    if not wishes:
-        raise UserError(f"no pod of StatefulSet {namespace}/{name} runs anywhere: there is nothing to record")
-    planned = plan(wishes, nodes, namespace=namespace, how=how)
+            left_out.append(NotPinned(pod_name, _why_not(now, node)))
+    if not requests:
+        raise UserError(f"no pod of StatefulSet {namespace}/{name} runs on a node, so none can be pinned")
+    planned = plan_pins(requests, nodes, namespace=namespace, options=options)
     await _write(client, planned.changes)
     return msgspec.structs.replace(planned, left_out=tuple(left_out))
 
 
-async def unpin(client: Client, *, namespace: str, pod: str, how: How) -> Unpinned:
-    """Take the labels of a pod from all nodes, the older form as well. Raises UserError if there are none."""
+async def unpin(client: Client, *, namespace: str, pod: str, options: PinOptions) -> Unpinned:
+    """Remove the labels of a pod, also those of the older form. Raises UserError if no node has one."""
     now = None
-    if how.scheduler is None:
+    if options.scheduler is None:
         now = await find(client, PODS, Pod, namespace=namespace, name=pod)
-    scheduler = how.scheduler_of(now)
+    scheduler = options.scheduler_of(now)
     nodes = await list_objects(client, NODES)
     label, older = pin_key(scheduler, namespace, pod), legacy_key(scheduler, pod)
     labeled, labeled_older = tuple(carriers(label, nodes)), tuple(carriers(older, nodes))
@@ -105,9 +119,9 @@ async def unpin(client: Client, *, namespace: str, pod: str, how: How) -> Unpinn
     if labeled_older and len(readings(older)) > 1:
         other = readings(older)[0]
         warnings = (
-            f"{older} on {', '.join(labeled_older)} is left there, since it also pins "
-            f"{other.namespace}/{other.pod} for scheduler {other.scheduler}: "
-            f"{how.kubectl} label node {labeled_older[0]} {older}- takes it away",
+            f"{older} on {', '.join(labeled_older)} is not removed, because it also pins "
+            f"{other.namespace}/{other.pod} for scheduler {other.scheduler}; "
+            f"to remove it, run {options.kubectl} label node {labeled_older[0]} {older}-",
         )
         labeled_older = ()
     if not labeled and not labeled_older:
@@ -132,32 +146,32 @@ async def _write(client: Client, changes: Changes) -> None:
         except UserError as error:
             done = ", ".join(in_turn[:number]) or "none"
             raise UserError(
-                f"{error}; nodes changed before {node}: {done}; the same command may be given again"
+                f"{error}; nodes changed before {node}: {done}; run the same command again"
             ) from error
 
 
 async def _relabel(
     client: Client, node: str, labels: Mapping[str, str | None], *, dry_run: bool = False
 ) -> None:
-    """A node that is gone has lost its labels as well."""
+    """Change the labels of a node. A deleted node is an error only if a label is added to it."""
     if not await set_labels(client, NODES, node, labels, dry_run=dry_run) and _adds(labels):
-        raise UserError(f"node {node} has just been deleted")
+        raise UserError(f"node {node} was deleted meanwhile")
 
 
 def _adds(labels: Mapping[str, str | None]) -> bool:
     return any(value is not None for value in labels.values())
 
 
-def _why_nowhere(pod: Pod | None, node: str) -> str:
+def _why_not(pod: Pod | None, node: str) -> str:
     if pod is None:
-        return "there is no such pod"
+        return "the pod does not exist"
     if pod.terminal:
-        return f"it has ended ({pod.status.phase})"
-    return f"its node {node} does not exist" if node else "it is pending"
+        return f"the pod has ended ({pod.status.phase})"
+    return f"its node {node} does not exist" if node else "the pod is pending"
 
 
 def _hints(scheduler: str, namespace: str, pod: str, nodes: dict[str, Node]) -> list[str]:
-    """Other pins of the pod, which may be the ones that were meant."""
+    """Return hints at pins of the pod for other schedulers."""
     found = {
         pin.scheduler
         for node in nodes.values()
@@ -165,4 +179,4 @@ def _hints(scheduler: str, namespace: str, pod: str, nodes: dict[str, Node]) -> 
         for pin in readings(key)[:1]
         if pin.pod == pod and pin.namespace in (namespace, "") and pin.scheduler != scheduler
     }
-    return [f"scheduler {name} has a pin of it: --name {name}" for name in sorted(found)]
+    return [f"the pod is pinned for scheduler {name}: give --name {name}" for name in sorted(found)]

@@ -1,4 +1,4 @@
-"""What a running scheduler decided about a pod: asking for it, and the answer."""
+"""Asks a running scheduler for its recorded decisions about a pod."""
 
 from dataclasses import replace
 from ipaddress import ip_address
@@ -14,28 +14,28 @@ from longshore.kube.errors import ApiError, ConnectionFailed
 
 
 async def ask(url: str, connection: Connection, *, namespace: str, name: str) -> tuple[Decision, ...]:
-    """With the token that the API server is shown. Raises UserError."""
+    """Return the decisions, requested with the token for the API server. Raises UserError."""
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise UserError(f'--scheduler "{url}" is not a URL: write it as https://host:port')
+        raise UserError(f'--scheduler "{url}" is not a valid URL: write it as https://HOST:PORT')
     if address.scheme == "http" and not _is_loopback(address.hostname):
         raise UserError(
-            f"--scheduler {url} would carry your token in the clear: use https, or http://localhost:10259 "
-            "with kubectl port-forward"
+            f"--scheduler {url} would send your token without encryption: use https, or "
+            "http://localhost:10259 with kubectl port-forward"
         )
     try:
         if await connection.authorization() is None:
-            raise UserError("the kubeconfig has no token to show to the scheduler: use one that has")
+            raise UserError("the kubeconfig has no token for the scheduler: use a kubeconfig with a token")
         there = replace(connection, server=url.rstrip("/"), server_hostname=None, proxy_url=None)
         async with Client(there) as client:
             answer = await client.request("GET", path_of(namespace, name))
         return msgspec.json.decode(answer, type=Recorded).decisions
     except ApiError as error:
-        raise UserError(f"the scheduler refuses: {error}") from error
+        raise UserError(f"the scheduler rejected the request: {error}") from error
     except ConnectionFailed as error:
-        raise UserError(f"cannot talk to the scheduler: {error}") from error
+        raise UserError(f"cannot connect to the scheduler: {error}") from error
     except msgspec.DecodeError as error:
-        raise UserError(f"{url} is no scheduler of ours: {error}") from error
+        raise UserError(f"{url} is not a Longshore scheduler: {error}") from error
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,12 +1,11 @@
-"""How likely nodes are to be overloaded, as the agents SafeOverload and SafeBalance see it: `longshore risk`.
+"""The risk that nodes are overloaded, as the agents SafeOverload and SafeBalance compute it.
 
-The agents themselves are asked, with a pod of the given demand or one that asks for nothing, about the nodes
-as they are now. What stands beside their answers comes from the functions that they work it out with.
+The agents themselves evaluate the nodes as they are now, for a pod with the given requests or with none. The
+other figures come from the functions that the agents use.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 
 import msgspec
 import numpy as np
@@ -15,6 +14,7 @@ from longshore.agents import annotations, beta
 from longshore.agents.load import COLUMNS, REASON_NO_MEASUREMENTS, load_of
 from longshore.agents.safe import REASON_RISK, SafeBalance, SafeBalanceArgs, SafeOverload, SafeOverloadArgs
 from longshore.api import Change, Container, Node, ObjectMeta, Pod, PodSpec, ResourceRequirements
+from longshore.ask.pin_plan import no_such_node
 from longshore.cluster import ClusterState, PodInfo
 from longshore.cluster.measures import PERCENTILES
 from longshore.engine import Engine
@@ -24,10 +24,10 @@ from longshore.measure.providers import Values
 
 
 class ResourceRisk(msgspec.Struct, frozen=True, rename="camel"):
-    """Of one resource of a node. What is not known is None, and so is a distribution that does not exist.
+    """The risk for one resource of a node. An unknown value is None, as is the fit of a missing distribution.
 
-    Amounts are in millicores or bytes, as they were measured; `mu` and `sigma` are what the agents make of
-    them, as shares of the capacity with the pod on the node: a deviation that is not known is none to them.
+    Measured amounts are in millicores or bytes. `mu` and `sigma` are what the agents compute from them:
+    shares of the capacity, with the pod on the node. An unknown deviation counts as 0.
     """
 
     capacity: int
@@ -50,17 +50,17 @@ class ResourceRisk(msgspec.Struct, frozen=True, rename="camel"):
 
 class NodeRisk(msgspec.Struct, frozen=True, rename="camel"):
     name: str
-    # The higher of its resources; None if none is known.
+    # The highest risk of its resources; None if all are unknown.
     risk: float | None
     accepted: bool
     reasons: tuple[str, ...]
-    # What the agents give it, from 0 to 100, by their verbs.
+    # Scores from 0 to 100, by the verb of the agent.
     scores: Mapping[str, int]
     resources: Mapping[str, ResourceRisk]
 
 
 class Risks(msgspec.Struct, frozen=True, rename="camel"):
-    """Of several nodes, the worst first; the settings are in percent, the demand in millicores and bytes."""
+    """The risks of nodes, the worst first. Settings are in percent, the demand in millicores and bytes."""
 
     nodes: tuple[NodeRisk, ...]
     utilization: int
@@ -69,7 +69,7 @@ class Risks(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def demand(requests: Mapping[str, str]) -> PodInfo:
-    """A pod that asks for so much. Raises UserError for what is no quantity."""
+    """Return a pod with these requests. Raises UserError if one is not a quantity."""
     container = Container(name="demand", resources=ResourceRequirements(requests=dict(requests)))
     pod = Pod(metadata=ObjectMeta(name="demand", uid="demand"), spec=PodSpec(containers=(container,)))
     info = PodInfo.of(pod)
@@ -89,20 +89,23 @@ def risks(
     now: float,
     only: Sequence[str] = (),
 ) -> Risks:
-    """`values` is None if the nodes' annotations are to be read; `only`: these nodes. Raises UserError."""
+    """Return the risks of all nodes, or `only` of the named ones. Raises UserError.
+
+    If `values` is None, the nodes' annotations are read.
+    """
     for name in only:
         if name not in nodes:
-            raise UserError(_no_node(name, nodes))
+            raise UserError(no_such_node(name, nodes))
     engine = Engine()
-    for thing in (*nodes.values(), *pods):
-        engine.receive(Change(None, thing), now=0.0)
+    for found in (*nodes.values(), *pods):
+        engine.receive(Change(None, found), now=0.0)
     cluster = engine.cluster
     cluster.measures.max_age = max_age
     if values is None:
         annotations.read_load(cluster)
     cluster.measures.put(values or {}, now=now)
-    found = _ask(engine, pod, args, now)
-    chosen = [found[name] for name in (dict.fromkeys(only) or nodes)]
+    by_name = _evaluate(engine, pod, args, now)
+    chosen = [by_name[name] for name in (dict.fromkeys(only) or nodes)]
     return Risks(
         tuple(sorted(chosen, key=_worst_first)),
         args.utilization,
@@ -111,7 +114,7 @@ def risks(
     )
 
 
-def _ask(engine: Engine, pod: PodInfo, args: SafeOverloadArgs, now: float) -> dict[str, NodeRisk]:
+def _evaluate(engine: Engine, pod: PodInfo, args: SafeOverloadArgs, now: float) -> dict[str, NodeRisk]:
     handle, state, nodes = engine.handle(engine.scheduler_name), CycleState(), engine.cluster.all_nodes()
     overload = SafeOverload(args, handle=handle)
     balance_args = SafeBalanceArgs(args.forecast_weight, args.fine_scores, args.missing)
@@ -149,14 +152,14 @@ def _resource(
     now: float,
     refused: Mapping[str, Sequence[int]],
 ) -> list[ResourceRisk]:
-    """Of all rows of the cluster."""
+    """Return the risk of a resource for each row of the cluster."""
     nodes, measures = cluster.all_nodes(), cluster.measures
     load = load_of(nodes, resource, forecast_weight=args.forecast_weight / 100, missing=args.missing)
     mu, sigma = load.shares(pod.requests.get(resource, 0))
     risk = beta.risk(mu, sigma, args.utilization / 100)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         alpha, other = beta.fit(mu, sigma)
-    # There is no such distribution where the deviation is none, or more than any could have.
+    # A distribution exists only if the deviation is above 0 and not too large.
     fitted = load.known & (sigma >= beta.NEGLIGIBLE) & (alpha > 0) & (other > 0)
     columns = {
         "mean": measures.value(f"{resource}/mean", nodes),
@@ -182,7 +185,7 @@ def _resource(
 
 
 def _column(answer: object, size: int) -> list[int]:
-    """One element for each node, also if the answer is the same for all; truth is a number here."""
+    """Return one number for each node, even if the answer is a single value or a boolean."""
     column: list[int] = np.broadcast_to(np.asarray(answer), (size,)).tolist()
     return column
 
@@ -192,12 +195,6 @@ def _known(amount: float) -> float | None:
 
 
 def _worst_first(node: NodeRisk) -> tuple[bool, float, float, str]:
-    """By risk, then by how much is used. What is not known comes last."""
+    """Return a sort key by risk, then by usage. Nodes with unknown risk come last."""
     most = max((each.mu for each in node.resources.values() if each.mu is not None), default=0.0)
     return node.risk is None, -(node.risk or 0.0), -most, node.name
-
-
-def _no_node(name: str, nodes: Mapping[str, Node]) -> str:
-    close = get_close_matches(name, list(nodes), n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else "kubectl get nodes shows those there are"
-    return f"there is no node {name}: {hint}"

@@ -1,4 +1,4 @@
-"""The cluster at one moment, for questions about it, read with the rights of whoever asks."""
+"""The cluster at one moment, read with the permissions of the caller."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from longshore.api import Pod
 from longshore.api.meta import ApiObject
 from longshore.api.pod_set import POD_SET_LABEL
 from longshore.errors import UserError
+from longshore.kube.caller import find
 from longshore.kube.client import Client
 from longshore.kube.codec import Undecodable
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -20,7 +21,7 @@ from longshore.kube.resources import NODES, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, W
 
 class Snapshot(msgspec.Struct, frozen=True):
     objects: tuple[ApiObject, ...]
-    # What is missing in it, a line each.
+    # What is missing, one line each.
     warnings: tuple[str, ...] = ()
 
     def pod(self, namespace: str, name: str) -> Pod | None:
@@ -29,17 +30,19 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 async def take(client: Client, *, namespace: str, name: str) -> Snapshot:
-    """All that a scheduler would know of it, and this pod even if it has ended. Raises UserError.
+    """Return all objects that a scheduler would know, and this pod even if it has ended.
 
-    A kind that the caller may not read is left out, with a warning; without nodes nothing can be said.
+    A kind that the caller may not read is left out with a warning. Raises UserError, also without nodes.
     """
-    pod = await _pod(client, namespace, name)
+    pod = await find(client, WHOLE_PODS, Pod, namespace=namespace, name=name)
+    if pod is None:
+        raise UserError(f"pod {name} does not exist in namespace {namespace}; -n chooses another namespace")
     of_sets = (SCHEDULE_TRIGGERS, SCHEDULE_PLANS) if POD_SET_LABEL in pod.metadata.labels else ()
     return joined(await take_all(client, *of_sets), Snapshot((pod,)))
 
 
 async def take_all(client: Client, *more: Resource[Any]) -> Snapshot:
-    """The same without a pod in particular, and with objects of these kinds as well. Raises UserError."""
+    """Return all objects that a scheduler would know, and those of `more` kinds. Raises UserError."""
     nodes, pods, *others = await asyncio.gather(
         readable(client, NODES),
         readable(client, WHOLE_PODS, {"fieldSelector": NOT_ENDED}),
@@ -51,27 +54,15 @@ async def take_all(client: Client, *more: Resource[Any]) -> Snapshot:
 
 
 def joined(*parts: Snapshot) -> Snapshot:
-    """One snapshot of several; of an object that is in two of them, the last counts."""
+    """Merge snapshots. If an object is in several of them, the last one counts."""
     objects = {(type(o), o.key): o for part in parts for o in part.objects}
     return Snapshot(tuple(objects.values()), tuple(line for part in parts for line in part.warnings))
-
-
-async def _pod(client: Client, namespace: str, name: str) -> Pod:
-    path = WHOLE_PODS.path(namespace=namespace, name=name)
-    try:
-        return msgspec.json.decode(await client.request("GET", path), type=Pod)
-    except ApiError as error:
-        if error.status == 404:
-            raise UserError(f"there is no pod {name} in namespace {namespace}; -n names another") from error
-        raise UserError(f"the API server refuses: {error.message}") from error
-    except ConnectionFailed as error:
-        raise UserError(f"cannot talk to the API server: {error}") from error
 
 
 async def readable(
     client: Client, resource: Resource[Any], selectors: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """All objects of the kind; none, and a warning, if the caller may not read it. Raises UserError."""
+    """Return all objects of the kind, or a warning if the caller may not read it. Raises UserError."""
     try:
         listing = await list_all(client, resource, selectors=selectors)
     except ApiError as error:

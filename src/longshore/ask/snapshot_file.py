@@ -1,6 +1,6 @@
-"""A cluster in a file: each line is an object in JSON with its kind, and only what scheduling reads of it.
+"""A snapshot in a file: each line is the JSON of an object, with only the fields that scheduling reads.
 
-What `kubectl get … -o json` prints can be read as well.
+The output of `kubectl get … -o json` can be read as well.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,18 +39,18 @@ _KINDS: Mapping[str, type[ApiObject]] = {
 
 
 def save(snapshot: Snapshot, file: str) -> None:
-    """Raises UserError."""
+    """Write the snapshot to a file. Raises UserError."""
     try:
         with Path(file).open("wb") as lines:
-            for thing in snapshot.objects:
-                kind = next(name for name, kind in _KINDS.items() if isinstance(thing, kind))
-                lines.write(msgspec.json.encode({"kind": kind, **msgspec.to_builtins(thing)}) + b"\n")
+            for found in snapshot.objects:
+                kind = next(name for name, kind in _KINDS.items() if isinstance(found, kind))
+                lines.write(msgspec.json.encode({"kind": kind, **msgspec.to_builtins(found)}) + b"\n")
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror}") from error
 
 
 def read(file: str) -> Snapshot:
-    """Objects of other kinds are passed over: people save all sorts of things. Raises UserError."""
+    """Return the snapshot in a file. Objects of other kinds are ignored. Raises UserError."""
     try:
         text = Path(file).read_bytes()
     except OSError as error:
@@ -72,10 +72,12 @@ def _lines(file: str, text: bytes) -> Iterator[Any]:
 
 
 def _objects(file: str, documents: Iterable[Any], kind: str = "") -> Iterator[ApiObject]:
-    """`kind` is that of documents which do not say it themselves, as in a list of one kind."""
+    """Yield the objects; `kind` is the kind of documents without one, such as the items of a list."""
     for document in documents:
         if not isinstance(document, dict):
-            raise UserError(f"{file}: {document!r:.40} is no object: give what kubectl get -o json prints")
+            raise UserError(
+                f"{file}: {document!r:.40} is not an object: use a file of --save or kubectl get -o json"
+            )
         named = document.get("kind", kind)
         if isinstance(document.get("items"), list):
             yield from _objects(file, document["items"], named.removesuffix("List"))

@@ -1,7 +1,7 @@
-"""Triggers in the hands of people: which there are, releasing and holding a set, and seeing it go.
+"""Lists triggers, releases and holds sets, and watches a set until its pods are bound.
 
-Only `spec.state` is written. Whether a set has gone is seen by its pods, so that it does not matter which
-scheduler it is that binds them.
+Only `spec.state` is written. Progress is read from the pods of the set, so it does not depend on which
+scheduler binds them.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from longshore.kube.client import Client
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.resources import PODS, SCHEDULE_TRIGGERS
 
-# Seconds between two looks at a set that is watched.
+# Seconds between two requests about a watched set.
 _PAUSE = 0.5
-# An answer that will be the same at the next look.
+# HTTP statuses for which a retry would get the same answer.
 _FINAL = (400, 401, 403, 404, 405, 422)
 
 
 class Trigger(msgspec.Struct, frozen=True, rename="camel"):
-    """`held`, `bound` and `fire_at` are what the scheduler wrote last; None if it never did."""
+    """A trigger. `held`, `bound` and `fire_at` come from its status; they are None if it has none."""
 
     namespace: str
     name: str
@@ -40,7 +40,7 @@ class Trigger(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Triggered(msgspec.Struct, frozen=True, rename="camel"):
-    """What became of a trigger by the command."""
+    """The state of a trigger before and after the command."""
 
     namespace: str
     name: str
@@ -55,20 +55,22 @@ class Triggered(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Progress(msgspec.Struct, frozen=True):
+    """How many pods of a set are held, and how many are bound."""
+
     held: int
     bound: int
 
 
 async def list_triggers(client: Client, *, namespace: str = "") -> tuple[Trigger, ...]:
-    """Of all namespaces unless one is named, by name. Raises UserError."""
+    """Return the triggers of a namespace, or of all namespaces, sorted by name. Raises UserError."""
     found = await list_custom(client, SCHEDULE_TRIGGERS, namespace=namespace)
-    return tuple(_row(each, found) for each in sorted(found, key=lambda each: each.key))
+    return tuple(_listed(each, found) for each in sorted(found, key=lambda each: each.key))
 
 
 async def set_state(client: Client, *, namespace: str, name: str, state: str) -> Triggered:
-    """Release the set of the trigger, or hold it. `name` may be that of the set. Raises UserError."""
+    """Set the state of a trigger, which is found by its name or that of its set. Raises UserError."""
     triggers = await list_custom(client, SCHEDULE_TRIGGERS, namespace=namespace)
-    trigger = meant(triggers, namespace=namespace, name=name)
+    trigger = find_trigger(triggers, namespace=namespace, name=name)
     meta = trigger.metadata
     done = Triggered(
         namespace, meta.name, set_name(trigger), state, trigger.spec.state, tuple(_notes(trigger, triggers))
@@ -76,12 +78,12 @@ async def set_state(client: Client, *, namespace: str, name: str, state: str) ->
     if done.changed:
         changes = {"spec": {"state": state}}
         if not await patch(client, SCHEDULE_TRIGGERS, changes, namespace=namespace, name=meta.name):
-            raise UserError(f"trigger {trigger.key} has just been deleted")
+            raise UserError(f"trigger {trigger.key} was deleted meanwhile")
     return done
 
 
-def meant(triggers: Iterable[ScheduleTrigger], *, namespace: str, name: str) -> ScheduleTrigger:
-    """The trigger of this name, or else the only one of the set of this name. Raises UserError."""
+def find_trigger(triggers: Iterable[ScheduleTrigger], *, namespace: str, name: str) -> ScheduleTrigger:
+    """Return the trigger with this name, or the only trigger of the set with this name. Raises UserError."""
     by_name = {each.metadata.name: each for each in triggers}
     if name in by_name:
         return by_name[name]
@@ -90,22 +92,24 @@ def meant(triggers: Iterable[ScheduleTrigger], *, namespace: str, name: str) -> 
         return by_name[of_set[0]]
     if of_set:
         raise UserError(
-            f"pod set {name} in namespace {namespace} has triggers {some(of_set)}: name one of them; "
-            f"{of_set[0]} is the one that counts"
+            f"pod set {name} in namespace {namespace} has the triggers {some(of_set)}: give the name of one; "
+            f"only {of_set[0]} counts"
         )
     others = some([_with_set(by_name[each]) for each in sorted(by_name)])
-    there = f"there are {others}" if others else "there is none; -n names another"
-    raise UserError(f"there is no trigger {name} in namespace {namespace}: {there}")
+    hint = f"it has {others}" if others else "it has no triggers; -n chooses another namespace"
+    raise UserError(f"trigger {name} does not exist in namespace {namespace}: {hint}")
 
 
 async def watch(
-    client: Client, trigger: Triggered, *, timeout: float, tell: Callable[[Progress], None]
+    client: Client, trigger: Triggered, *, timeout: float, on_progress: Callable[[Progress], None]
 ) -> Progress:
-    """Return when no pod of the set waits for a node. Raises UserError, also when the time is over."""
+    """Return when no pod of the set waits for a node. Raises UserError, also after the timeout."""
     if not trigger.pod_set:
-        raise UserError(f"trigger {trigger.namespace}/{trigger.name} is about no set: nothing can be watched")
+        raise UserError(
+            f"trigger {trigger.namespace}/{trigger.name} has no set: the label {POD_SET_LABEL} is missing"
+        )
     deadline = time.monotonic() + timeout
-    told, trouble = None, ""
+    reported, problem = None, ""
     waiting: list[Pod] = []
     while True:
         try:
@@ -113,14 +117,14 @@ async def watch(
         except UserError as error:
             if _is_final(error):
                 raise
-            trouble = f"; {error}"
+            problem = f"; {error}"
         else:
-            trouble = ""
+            problem = ""
             waiting = [pod for pod in pods if not pod.spec.node_name]
             progress = Progress(len(waiting), len(pods) - len(waiting))
-            if progress != told:
-                tell(progress)
-                told = progress
+            if progress != reported:
+                on_progress(progress)
+                reported = progress
             if not waiting:
                 return progress
             if state != SCHEDULE:
@@ -129,16 +133,16 @@ async def watch(
                     f"pods still held: {len(waiting)}"
                 )
         if time.monotonic() >= deadline:
-            raise UserError(_too_late(trigger, waiting, timeout) + trouble)
+            raise UserError(_timed_out(trigger, waiting, timeout) + problem)
         await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
 
 
 async def _look(client: Client, trigger: Triggered) -> tuple[str, list[Pod]]:
-    """The state of the trigger, and the pods of its set that count."""
+    """Return the state of the trigger, and the pods of its set that are not ending."""
     triggers = await list_custom(client, SCHEDULE_TRIGGERS, namespace=trigger.namespace)
     now = next((each for each in triggers if each.metadata.name == trigger.name), None)
     if now is None:
-        raise UserError(f"trigger {trigger.namespace}/{trigger.name} has been deleted")
+        raise UserError(f"trigger {trigger.namespace}/{trigger.name} was deleted")
     selectors = {"labelSelector": f"{POD_SET_LABEL}={trigger.pod_set}"}
     pods = await list_objects(client, PODS, namespace=trigger.namespace, selectors=selectors)
     return now.spec.state, [
@@ -155,15 +159,16 @@ def _is_final(error: UserError) -> bool:
     return True
 
 
-def _too_late(trigger: Triggered, waiting: Sequence[Pod], timeout: float) -> str:
+def _timed_out(trigger: Triggered, waiting: Sequence[Pod], timeout: float) -> str:
     names = sorted(pod.metadata.name for pod in waiting)
-    message = f"after {format_duration(timeout)} pods of set {trigger.namespace}/{trigger.pod_set} still wait"
+    podset = f"{trigger.namespace}/{trigger.pod_set}"
+    message = f"timed out after {format_duration(timeout)}: pods of set {podset} still wait"
     conditions = [pod.status.condition("PodScheduled") for pod in waiting]
     reason = next((each.message for each in conditions if each is not None), "")
     return f"{message}: {some(names)}" + (f" ({reason})" if reason else "")
 
 
-def _row(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Trigger:
+def _listed(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Trigger:
     meta, status = trigger.metadata, trigger.status
     known = status.observed_generation > 0
     return Trigger(
@@ -174,7 +179,7 @@ def _row(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Trigg
         meta.labels.get(QUIET_TIME_LABEL, ""),
         held=status.held if known else None,
         bound=status.bound if known else None,
-        # Of a trigger that was released by hand meanwhile, the time means nothing.
+        # The time has no meaning after the trigger was released by hand.
         fire_at=status.fire_at if trigger.spec.state != SCHEDULE else None,
         notes=(
             *_notes(trigger, triggers),
@@ -186,7 +191,7 @@ def _row(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Trigg
 def _notes(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Iterable[str]:
     name = set_name(trigger)
     if not name:
-        yield f"it is about no set, since it has no label {POD_SET_LABEL}"
+        yield f"it has no set, because the label {POD_SET_LABEL} is missing"
         return
     namespace = trigger.metadata.namespace
     first = min(
@@ -195,7 +200,7 @@ def _notes(trigger: ScheduleTrigger, triggers: Iterable[ScheduleTrigger]) -> Ite
         if each.metadata.namespace == namespace and set_name(each) == name
     )
     if first != trigger.metadata.name:
-        yield f"it is ignored: of the triggers of set {name} the first by name counts, {first}"
+        yield f"it is ignored: of the triggers of set {name}, only the first by name counts, {first}"
 
 
 def _with_set(trigger: ScheduleTrigger) -> str:

@@ -1,4 +1,4 @@
-"""Whether pods run where their plans say, in one namespace or in all."""
+"""Compares the nodes of pods with their plans, in one namespace or in all."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,14 @@ from longshore.kube.caller import list_objects
 from longshore.kube.client import Client
 from longshore.kube.resources import PODS, SCHEDULE_PLANS
 
-NO_SUCH_POD = "there is no such pod"
+NO_SUCH_POD = "the pod does not exist"
 PENDING = "the pod has no node yet"
 NOT_IN_THE_PLAN = "the plan has no entry for the pod"
 NO_PLAN = "the pod's set has no plan"
 
 
 class Mismatch(msgspec.Struct, frozen=True, rename="camel"):
-    """`node` is the planned one; empty if there is none."""
+    """A pod that is not where it should be; `node` is the planned node, or an empty string."""
 
     namespace: str
     pod_set: str
@@ -27,9 +27,9 @@ class Mismatch(msgspec.Struct, frozen=True, rename="camel"):
     reason: str
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verification(msgspec.Struct, frozen=True):
     plans: int
-    # Entries that were looked at.
+    # The number of entries in all plans.
     entries: int
     mismatches: tuple[Mismatch, ...]
     strict: bool
@@ -39,19 +39,19 @@ class Verdict(msgspec.Struct, frozen=True):
         return not self.mismatches and bool(self.plans or not self.strict)
 
 
-async def verify(client: Client, *, namespace: str = "", strict: bool = False) -> Verdict:
-    """All namespaces unless one is named. Raises UserError."""
+async def verify(client: Client, *, namespace: str = "", strict: bool = False) -> Verification:
+    """Verify the plans of a namespace, or of all namespaces. Raises UserError."""
     plans = await list_custom(client, SCHEDULE_PLANS, namespace=namespace)
     if not plans:
-        return Verdict(0, 0, (), strict)
+        return Verification(0, 0, (), strict)
     pods = await list_objects(client, PODS, namespace=namespace)
-    return judge(Found(tuple(pods.values()), plans=plans), strict=strict)
+    return compare(Found(tuple(pods.values()), plans=plans), strict=strict)
 
 
-def judge(found: Found, *, strict: bool = False) -> Verdict:
-    """A pod without a node is no mismatch yet; if strict, it is one, and so is a pod that is in no plan."""
+def compare(found: Found, *, strict: bool = False) -> Verification:
+    """Compare pods with plans. If strict, pods without a node and pods in no plan are mismatches too."""
     mismatches = [*_misplaced(found, strict=strict), *(_unplanned(found) if strict else ())]
-    return Verdict(
+    return Verification(
         len(found.plans),
         sum(len(plan.spec.plan) for plan in found.plans),
         tuple(sorted(mismatches, key=lambda each: (each.namespace, each.pod_set, each.pod))),
@@ -77,7 +77,7 @@ def _misplaced(found: Found, *, strict: bool) -> Iterator[Mismatch]:
 
 
 def _unplanned(found: Found) -> Iterator[Mismatch]:
-    """Pods of sets that are for the planner to plan, and that no plan tells of."""
+    """Yield pods of sets that the planner schedules but that are in no plan."""
     for podset in found.sets:
         planned = {entry.pod for entry in podset.plan.spec.plan} if podset.plan else ()
         for pod in (*podset.pending.values(), *podset.bound.values()):

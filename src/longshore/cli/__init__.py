@@ -1,4 +1,4 @@
-"""The command line: one file for each command, imported only when it is called."""
+"""The command line: one module for each command, imported only when that command runs."""
 
 import importlib
 import os
@@ -12,29 +12,29 @@ from longshore.errors import UserError
 # What `longshore --help` lists, without importing any of it.
 _COMMANDS = {
     "agent": "Show agents, or write the skeleton of a new one.",
-    "annotate": "Write what was measured on the nodes into their annotations.",
+    "annotate": "Write measurements of the nodes into their annotations.",
     "config": "Check configuration files.",
-    "conformance": "Compare the engine with what kube-scheduler 1.36.3 answered.",
-    "controller": "Fire triggers of pod sets whose quiet time is over.",
-    "demo": "Schedule pods on a simulated cluster, right here in the terminal.",
+    "conformance": "Compare the engine with recorded decisions of kube-scheduler 1.36.3.",
+    "controller": "Fire the triggers of pod sets whose quiet time is over.",
+    "demo": "Schedule pods on a simulated cluster, in the terminal.",
     "dev": "Run a real local control plane for development and tests.",
-    "explain": "Explain why a pod is on its node, or why it has none.",
-    "extender": "Serve agents to a stock kube-scheduler, by HTTP.",
-    "pin": "Pin a pod to a node, so that it comes back there.",
-    "plan": "Show where the pods of a set are to run, or would be.",
-    "planner": "Plan pod sets for schedulers elsewhere, by gRPC.",
-    "plugins": "Show which plugins are called at which point.",
+    "explain": "Explain why a pod is on its node, or why it has no node.",
+    "extender": "Serve agents to a stock kube-scheduler over HTTP.",
+    "pin": "Pin a pod to a node, so that it is scheduled there again.",
+    "plan": "Show the plan of a pod set, or preview one.",
+    "planner": "Plan pod sets for other schedulers, over gRPC.",
+    "plugins": "Show which plugins run at each extension point.",
     "risk": "Show how likely nodes are to be overloaded.",
     "run": "Schedule the pods of a real cluster.",
     "static": "Bind pods to the nodes that are labeled for them.",
-    "trigger": "Release the pods of a set, or hold them.",
-    "unpin": "Take the pins of a pod away from all nodes.",
-    "verify": "Check that pods run where their plans say.",
+    "trigger": "Release or hold the pods of a set.",
+    "unpin": "Remove the pins of a pod from all nodes.",
+    "verify": "Check that pods run where their plans placed them.",
 }
 
 
 class _LazyGroup(click.Group):
-    """Loads `longshore.cli.NAME` when command NAME is called: `--help` must be quick."""
+    """A group that imports `longshore.cli.NAME` only when command NAME runs, so that `--help` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
@@ -62,7 +62,7 @@ def _longshore() -> None:
 
 
 def main() -> None:
-    """Run the command line. An error is one line on stderr; wrong arguments exit with 2."""
+    """Run the command line. An error is one line on stderr; invalid arguments exit with 2."""
     try:
         code = _longshore.main(prog_name="longshore", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -79,6 +79,6 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of our output has gone (`longshore … | head`): nothing is left to say, not even at exit.
+        # The reader of the output has gone (`longshore … | head`): write nothing more, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

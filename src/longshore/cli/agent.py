@@ -1,4 +1,4 @@
-"""`longshore agent`: which agents there are, and the skeleton of a new one."""
+"""`longshore agent`: list the agents, or write the skeleton of a new one."""
 
 import builtins
 import importlib.util
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-# It becomes the name of a ConfigMap and of environment variables, with something appended.
+# The name becomes part of the names of a ConfigMap and of environment variables.
 _LONGEST = 40
-# What each file of the skeleton is called beside the agent.
+# The name of each file of the skeleton, by its template.
 _FILES = {
     "agent.py.txt": "{module}.py",
     "test_agent.py.txt": "test_{module}.py",
@@ -44,13 +44,13 @@ def command() -> None:
     "--folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where its files go.  [default: a folder of its name, here]",
+    help="Folder to write the files to.  [default: ./NAME]",
 )
 def new(*, name: str, folder: Path | None) -> None:
     """Write the skeleton of an agent.
 
-    A plugin with a filter and a score, its test, which passes as written, a manifest that runs it beside
-    kube-scheduler, and a page about it. Nothing that exists is overwritten.
+    It consists of a plugin with a filter and a score, a test that passes as written, a manifest that runs the
+    agent next to kube-scheduler, and a page that describes it. Existing files are not overwritten.
     """
     from longshore.errors import UserError
 
@@ -73,7 +73,7 @@ def new(*, name: str, folder: Path | None) -> None:
         for template, file in _FILES.items()
     }
     if there := [str(file) for file in files if file.exists()]:
-        raise UserError(f"{there[0]} exists already: choose another name, or another --folder")
+        raise UserError(f"{there[0]} already exists: choose another name or another --folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
@@ -91,8 +91,8 @@ def new(*, name: str, folder: Path | None) -> None:
 def show(*, output: str) -> None:
     """Show the agents of all installed packages, with their verbs.
 
-    An entry of kube-scheduler's extenders says predicates/VERB to filter and priorities/VERB to score. An
-    agent that cannot be imported is shown with the reason.
+    An extender entry of kube-scheduler uses predicates/VERB to filter and priorities/VERB to score. An agent
+    that cannot be imported is listed with the reason.
     """
     found = list(_agents())
     if output == "json":
@@ -111,7 +111,7 @@ def show(*, output: str) -> None:
 
 
 def _problem(name: str, module: str, plugin: str) -> str:
-    """Why an agent cannot have this name, if it cannot."""
+    """Return why an agent cannot have this name, or an empty string if it can."""
     from importlib.metadata import entry_points
 
     from longshore.config.plugins import KUBE_SCHEDULER_PLUGINS
@@ -120,26 +120,24 @@ def _problem(name: str, module: str, plugin: str) -> str:
 
     if len(name) > _LONGEST or not _NAME.fullmatch(name):
         return (
-            f"{name!r} is no name for an agent: it needs to be small letters, digits and dashes that begin "
-            f"with a letter, at most {_LONGEST} of them"
+            f"{name!r} is not a valid name for an agent: use at most {_LONGEST} lowercase letters, digits "
+            "and dashes, starting with a letter"
         )
     if name == ALL or name in known_agents():
-        return f"{name!r} is the name of agents that are installed: choose another"
+        return f"{name!r} is already installed: choose another name"
     taken = {point.name for point in entry_points(group=GROUP)}
     if plugin in taken | KUBE_SCHEDULER_PLUGINS.keys():
-        return f"its plugin would be called {plugin}, as another one is: choose another name"
+        return f"the plugin would be named {plugin}, which is the name of another plugin: choose another name"
     if plugin in {*dir(builtins), *_names_in_use()}:
-        return (
-            f"its plugin would be called {plugin}, which its code has for something else: choose another name"
-        )
+        return f"the plugin would be named {plugin}, which its code already uses: choose another name"
     spec = None if keyword.iskeyword(module) else importlib.util.find_spec(module)
     if keyword.iskeyword(module) or (spec is not None and spec.origin is not None):
-        return f"{module} means something else to Python: choose another name"
+        return f"{module} is a Python keyword or module: choose another name"
     return ""
 
 
 def _names_in_use() -> set[str]:
-    """What the code of the skeleton and its test import or define, where the plugin's class will be too."""
+    """The names that the code of the skeleton and its test import or define."""
     code = [template for template in _FILES if template.endswith(".py.txt")]
     modules = [symtable.symtable(_skeleton(template), template, "exec") for template in code]
     return {name for module in modules for name in module.get_identifiers()}
@@ -150,14 +148,14 @@ def _skeleton(template: str) -> str:
 
 
 def _agents() -> "Iterator[dict[str, Any]]":
-    """Each with its plugins, or with the problem that it has."""
+    """Yield each agent with its plugins, or with the reason why it cannot be used."""
     from longshore.errors import UserError
     from longshore.serve.extender.agent_choice import choose, known_agents, verbs
 
     for name in known_agents():
         problems: list[str] = []
         try:
-            [agent] = choose([name], tell=lambda _, problem: problems.append(problem))  # noqa: B023
+            [agent] = choose([name], on_broken=lambda _, problem: problems.append(problem))  # noqa: B023
             plugins = [
                 {"plugin": each.name, "verb": each.thing.verb, "answers": [*verbs(each)]}
                 for each in agent.plugins

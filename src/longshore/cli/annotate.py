@@ -1,4 +1,4 @@
-"""`longshore annotate`: what was measured on the nodes, written where agents read it."""
+"""`longshore annotate`: write measurements of the nodes into the annotations that agents read."""
 
 import asyncio
 import os
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from longshore.measure.annotation_writer import Pass
 
 _INTERVAL = 60.0
-# The kubeconfig of the original, in the folder that it was started in.
+# The kubeconfig of kube-safe-scheduler's annotator, in the current folder.
 _OLDER_KUBECONFIG = "kubectl.conf"
-# What the original did if these are true, in any case, and we do not.
+# Variables that kube-safe-scheduler's annotator reads, which have no effect here.
 _WITHOUT_EFFECT = {
-    "USE_FORECAST": "no forecasts are made; a query of yours may ask Prometheus for them (--measurements)",
-    "USE_REQ": "what is used counts as it was measured",
+    "USE_FORECAST": "forecasts are not made; query Prometheus for them with --measurements",
+    "USE_REQ": "usage is written as it was measured",
 }
 
 
@@ -32,7 +32,7 @@ _WITHOUT_EFFECT = {
 @click.option(
     "--prometheus",
     metavar="URL",
-    help="Where Prometheus is.  [default: http://$PROM_IP:$PROM_PORT, else http://127.0.0.1:9090]",
+    help="URL of Prometheus.  [default: http://$PROM_IP:$PROM_PORT, else http://127.0.0.1:9090]",
 )
 @options.measurements
 @click.option(
@@ -40,15 +40,19 @@ _WITHOUT_EFFECT = {
     type=click.Choice(["usage", "allocation", "both"]),
     help="What to write.  [default: usage]",
 )
-@click.option("--allocation", is_flag=True, help="Write what pods ask for as well: --only both.")
-@click.option("--gpu-resource", default="nvidia.com/gpu", show_default=True, help="What is written as gpu.")
-@click.option("-l", "--selector", default="", help="Only nodes with these labels, as in kubectl -l.")
-@click.option("--once", is_flag=True, help="Make one pass, instead of one after the other.")
-@click.option("--dry-run", is_flag=True, help="Show what one pass would write; nothing is changed.")
-@options.duration(
-    "--interval", help="From one pass to the next.  [default: $ANNOTATE_FREQ in seconds, else 1m]"
+@click.option("--allocation", is_flag=True, help="Write what pods request as well, like --only both.")
+@click.option(
+    "--gpu-resource", default="nvidia.com/gpu", show_default=True, help="The resource that is written as gpu."
 )
-@options.duration("--max-age", help="Take away values that are older.  [default: that of the file, else 5m]")
+@click.option(
+    "-l", "--selector", default="", help="Label selector of the nodes to annotate, as in kubectl -l."
+)
+@click.option("--once", is_flag=True, help="Run one pass and exit.")
+@click.option("--dry-run", is_flag=True, help="Show what one pass would write, without changing anything.")
+@options.duration("--interval", help="Time between passes.  [default: $ANNOTATE_FREQ in seconds, else 1m]")
+@options.duration(
+    "--max-age", help="Remove load values older than this.  [default: as in the --measurements file, else 5m]"
+)
 @options.kubeconfig
 @options.context
 @options.output
@@ -68,18 +72,21 @@ def command(
     context: str | None,
     output: str,
 ) -> None:
-    """Write what was measured on the nodes into their annotations.
+    """Write measurements of the nodes into their annotations.
 
-    The load goes into mean-free-cpu, std-free-cpu, mean-free-memory and std-free-memory, in millicores and
-    bytes of what is free, with its time in longshore.dev/measured-at; what pods ask for into requested-cpu,
-    free-cpu and so on, also of memory, pods, gpu and ephemeral-storage, with its time in
-    longshore.dev/allocated-at. Values of the load are taken away when they are too old. This takes the rights
-    to list and patch nodes, and for the second kind to list pods.
+    The load is written as mean-free-cpu, std-free-cpu, mean-free-memory and std-free-memory, in free
+    millicores and bytes, with its time in longshore.dev/measured-at. What pods request is written as
+    requested-cpu, free-cpu and so on, for cpu, memory, pods, gpu and ephemeral-storage, with its time in
+    longshore.dev/allocated-at. Load values that are too old are removed. You need permission to list and
+    patch nodes, and to list pods for --allocation.
     """
-    if allocation and only not in (None, "both"):
-        raise click.UsageError(f"--allocation and --only {only} exclude each other")
-    if prometheus is not None and measurements is not None:
-        raise click.UsageError("--prometheus and --measurements exclude each other")
+    options.reject(
+        (allocation and only not in (None, "both"), f"--allocation and --only {only} cannot be combined"),
+        (
+            prometheus is not None and measurements is not None,
+            "--prometheus and --measurements cannot be combined",
+        ),
+    )
     wanted = only or ("both" if allocation else "usage")
 
     from msgspec.structs import replace
@@ -97,8 +104,8 @@ def command(
     every = interval or _frequency() or (settings.interval if measurements else _INTERVAL)
     if wanted != "allocation" and not one_pass and every >= settings.max_age:
         raise UserError(
-            f"values would be too old before they are renewed: a pass every {every:g} s, and values count "
-            f"for {settings.max_age:g} s; --interval and --max-age change that"
+            f"values would expire before they are renewed: a pass runs every {every:g} s and values expire "
+            f"after {settings.max_age:g} s; give a shorter --interval or a longer --max-age"
         )
 
     def show(done: "Pass") -> None:
@@ -123,7 +130,7 @@ def command(
 
 
 def _settings(prometheus: str | None, file: str | None) -> "MeasurementSettings":
-    """Those of the file, or a Prometheus that knows nodes by address, as the original expects it."""
+    """The settings in the file, or a Prometheus that names nodes by their address, as node_exporter does."""
     from longshore.config import load_measurements
     from longshore.config.fields import read_mapping
     from longshore.config.measurements import read_measurements
@@ -133,8 +140,8 @@ def _settings(prometheus: str | None, file: str | None) -> "MeasurementSettings"
         settings = load_measurements(file)
         if settings.provider == "annotations":
             raise UserError(
-                f"{file}: provider annotations is what is written here: name prometheus, metrics-server or "
-                "load-watcher"
+                f"{file}: provider annotations cannot be used, because annotate writes them: use prometheus, "
+                "metrics-server or load-watcher"
             )
         return settings
     host, port = os.environ.get("PROM_IP") or "127.0.0.1", os.environ.get("PROM_PORT") or "9090"
@@ -151,16 +158,16 @@ def _settings(prometheus: str | None, file: str | None) -> "MeasurementSettings"
 
 
 def _exporter_port() -> str:
-    """That of node_exporter, if no other series are to count; what is no number does not count."""
+    """The port of node_exporter, if only its series count. Ignore a value that is not a number."""
     port = os.environ.get("NODE_EXP_PORT", "")
     if port and not (port.isascii() and port.isdigit()):
-        click.echo(f"warning: NODE_EXP_PORT={port} is no port: left out", err=True)
+        click.echo(f"warning: NODE_EXP_PORT={port} is not a port: ignored", err=True)
         return ""
     return port
 
 
 def _frequency() -> float | None:
-    """Seconds, as the original has them; what is no number above 0 does not count."""
+    """The seconds in ANNOTATE_FREQ. Ignore a value that is not a number above 0."""
     text = os.environ.get("ANNOTATE_FREQ", "")
     if not text:
         return None
@@ -169,13 +176,13 @@ def _frequency() -> float | None:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        click.echo(f"warning: ANNOTATE_FREQ={text} is no number of seconds above 0: left out", err=True)
+        click.echo(f"warning: ANNOTATE_FREQ={text} is not a number of seconds above 0: ignored", err=True)
         return None
     return seconds
 
 
 def _connection(kubeconfig: str | None, context: str | None) -> "Connection":
-    """As for every command, unless CLUSTER_CONF says where to look."""
+    """The connection of any command, unless CLUSTER_CONF chooses another."""
     from longshore.kube.config import in_cluster, load
 
     where = os.environ.get("CLUSTER_CONF", "")
@@ -198,7 +205,7 @@ async def _annotate(
     interval: float | None,
     show: "Callable[[Pass], None]",
 ) -> None:
-    """One pass, or one after the other until told to stop."""
+    """Run one pass if `interval` is None, else a pass at every interval until a signal stops it."""
     from longshore.cli.annotate_text import progress
     from longshore.cli.signals import stop_event
     from longshore.kube.client import Client
@@ -222,7 +229,7 @@ async def _annotate(
                 if interval is None:
                     done = await annotator.once()
                 else:
-                    await annotator.for_ever(stop_event(), interval=interval, on_pass=show)
+                    await annotator.run(stop_event(), interval=interval, on_pass=show)
             finally:
                 if provider is not None:
                     await provider.close()
@@ -233,7 +240,7 @@ async def _annotate(
 
 
 def _problem(done: "Pass") -> str:
-    """What keeps a single pass from being a success."""
+    """Why a single pass failed, or an empty string."""
     if done.problem:
         return f"no measurements: {done.problem}"
     if done.failed:

@@ -1,4 +1,4 @@
-"""`longshore annotate` for people and for programs: what a pass wrote, and how far it is."""
+"""What `longshore annotate` prints: what a pass wrote, and its progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import msgspec
 from longshore.measure.annotation_writer import Annotated, Pass
 
 _NODES_SHOWN = 20
-# Fewer are written before anybody could look.
+# Fewer nodes are written too quickly for a progress bar.
 _WORTH_A_BAR = 50
 
 
@@ -24,14 +24,14 @@ def show_text(done: Pass) -> None:
 
 
 def show_json(done: Pass, *, whole: bool) -> None:
-    """`whole`: all that there is to say; else one line among others."""
+    """Print the pass, indented if it is the `whole` output, else as one line of several."""
     content = msgspec.json.encode(done)
     click.echo(msgspec.json.format(content, indent=2) if whole else content)
 
 
 @contextmanager
 def progress(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
-    """Is told how many nodes out of how many are written; drawn on a terminal only, and gone afterwards."""
+    """Yield a function that takes the numbers of written and of all nodes, and draws a bar on a terminal."""
     if not stream.isatty():
         yield lambda _done, _all: None
         return
@@ -43,10 +43,10 @@ def progress(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, visible=False)
 
-        def told(written: int, total: int) -> None:
+        def update(written: int, total: int) -> None:
             bar.update(task, completed=written, total=total, visible=_WORTH_A_BAR <= total != written)
 
-        yield told
+        yield update
 
 
 def _line(node: Annotated) -> str:
@@ -54,7 +54,7 @@ def _line(node: Annotated) -> str:
         return f"{node.name}: not annotated: {node.error}"
     parts = [f"{key} {text}" for key, text in node.set.items()]
     if node.removed:
-        parts.append(f"taken away {' '.join(node.removed)}")
+        parts.append(f"removed {' '.join(node.removed)}")
     return f"{node.name}: {', '.join(parts)}"
 
 
@@ -62,7 +62,7 @@ def _summary(done: Pass) -> str:
     written = len(done.nodes) - len(done.failed)
     parts = [
         f"{written} {'would be ' if done.dry_run else ''}annotated",
-        f"{done.unchanged} as they should be",
+        f"{done.unchanged} unchanged",
     ]
     if done.unmeasured:
         parts.append(f"{done.unmeasured} without measurements")

@@ -1,4 +1,4 @@
-"""How full a node is, as a bar: of blocks where these can be printed, else of plain characters."""
+"""Bars that show how full a node is, drawn with blocks or, where they cannot be printed, in ASCII."""
 
 from rich.text import Text
 
@@ -6,7 +6,7 @@ _WIDTH = 18
 
 
 class Bars:
-    """For an output of this encoding."""
+    """Draws bars for an output with this encoding."""
 
     def __init__(self, encoding: str) -> None:
         blocks = encoding.lower().startswith("utf")
@@ -14,7 +14,7 @@ class Bars:
         self._to = "→" if blocks else "->"
 
     def becoming(self, now: int, planned: int, allocatable: int) -> Text:
-        """What comes on top is drawn apart from what is there."""
+        """A bar of the amount used now, with the planned amount on top of it."""
         bar = self._bar(now, planned, allocatable).append(f" {_share(now, allocatable):4.0%}")
         return bar if now == planned else bar.append(f" {self._to} {_share(planned, allocatable):.0%}")
 

@@ -1,4 +1,4 @@
-"""`longshore config`: look at a configuration file without starting a scheduler."""
+"""`longshore config`: check a configuration file without starting a scheduler."""
 
 import json
 import sys
@@ -30,9 +30,9 @@ def command() -> None:
 def check(context: click.Context, *, file: str, plugins: tuple[str, ...], output: str) -> None:
     """Check a KubeSchedulerConfiguration and show its plugins.
 
-    Prints the plugins of each profile in the order in which they are called, with the weights of those that
-    score. They are made as for a scheduler, so that wrong arguments are found. What is wrong gets a line
-    each, with its path in the file, and the exit code is 1.
+    It prints the plugins of each profile in the order in which they run, with the weights of those that
+    score. The plugins are created as in a scheduler, so that invalid arguments are found. Each problem is one
+    line with its path in the file, and the exit code is then 1.
 
     Example: longshore config check scheduler.yaml -o json
     """
@@ -77,7 +77,7 @@ def _as_json(profile: "ProfileConfiguration") -> dict[str, Any]:
 
 
 def _draw(configuration: "Configuration", console: "Console") -> None:
-    """A table for each profile; weights stand behind the names of the plugins that score."""
+    """Print a table for each profile. Plugins that score are shown as NAME=WEIGHT."""
     from rich.table import Table
     from rich.text import Text
 

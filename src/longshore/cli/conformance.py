@@ -1,4 +1,4 @@
-"""`longshore conformance`: the engine beside recorded answers of the real kube-scheduler."""
+"""`longshore conformance`: compare the engine with recorded decisions of the real kube-scheduler."""
 
 import sys
 
@@ -12,21 +12,23 @@ import click
 @click.argument("cases", type=click.Path())
 @click.argument("expected", type=click.Path())
 @click.option(
-    "--shared", is_flag=True, help="One engine for all cases of a family, each made out of the last."
+    "--shared",
+    is_flag=True,
+    help="Use one engine for all cases of a family and change its cluster between them.",
 )
 @click.option(
     "--differences",
     type=click.IntRange(min=0),
     default=3,
     show_default=True,
-    help="How many cases that differ are shown in full.",
+    help="How many differing cases to show in full.",
 )
 def command(*, cases: str, expected: str, shared: bool, differences: int) -> None:
-    """Compare the engine with what kube-scheduler 1.36.3 answered.
+    """Compare the engine with recorded decisions of kube-scheduler 1.36.3.
 
-    CASES and EXPECTED are JSON lines, plain or gzipped. Feasible nodes, the rejecting plugin with its code
-    and reasons, every plugin's weighted score, totals and the outcome of preemption have to be the same.
-    Exits with 1 unless all of them are.
+    CASES and EXPECTED are files of JSON lines, plain or gzipped. The feasible nodes, the rejecting plugin
+    with its code and reasons, every plugin's weighted score, the totals and the outcome of preemption must be
+    the same. The exit code is 1 if any case differs.
     """
     from longshore.sim.conformance import examine, read_cases, read_expected
 

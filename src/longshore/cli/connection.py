@@ -1,4 +1,4 @@
-"""The API server as short commands talk to it: with the rights of the person who calls them."""
+"""The connection of a short command, which acts with the permissions of the person who runs it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 async def connected(
     kubeconfig: str | None, context: str | None, namespace: str | None = None
 ) -> "AsyncIterator[tuple[Client, str]]":
-    """A client, and the namespace to look in: the given one, or that of the context."""
+    """Yield a client and the namespace to use: the given one, or the context's if it is None."""
     from longshore.kube.client import Client
     from longshore.kube.config import load
 

@@ -1,4 +1,4 @@
-"""`longshore controller`: fire the triggers of pod sets whose quiet time is over, and nothing else."""
+"""`longshore controller`: fire the triggers of pod sets, without scheduling."""
 
 from contextlib import AbstractContextManager
 
@@ -13,20 +13,15 @@ from longshore.cli import options
 @click.option(
     "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Take the lease before acting."
 )
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=7081,
-    show_default=True,
-    help="Serve /metrics, /healthz, /livez and /readyz here; 0 takes a free port and logs it.",
-)
+@options.metrics_port(7081)
 @click.option("-v", "--verbose", is_flag=True, help="Log every write.")
 def command(
     *, kubeconfig: str | None, context: str | None, leader_elect: bool, metrics_port: int, verbose: bool
 ) -> None:
-    """Fire triggers of pod sets whose quiet time is over, and keep their status.
+    """Fire the triggers of pod sets whose quiet time is over, and update their status.
 
-    `longshore run` does this as well, unless told --controllers none: this is for those who want it apart.
+    `longshore run` does this too, unless it runs with --controllers none. Use this command to run the
+    triggers' controller as a process of its own.
     """
     import uvloop
     from msgspec.structs import replace
@@ -44,7 +39,7 @@ def command(
     from longshore.serve import Health, Metrics, registry_of, serving
 
     logs.configure(verbose=verbose)
-    # No pod asks for a scheduler of this name.
+    # No pod names this scheduler, so nothing is scheduled.
     configuration = replace(
         default_configuration("longshore.dev/controller"),
         leader_election=LeaderElection(leader_elect=leader_elect, resource_name="longshore-controller"),

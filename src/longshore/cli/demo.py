@@ -1,7 +1,7 @@
-"""`longshore demo`: pods and a pod set on a simulated cluster, and what became of them.
+"""`longshore demo`: schedule pods and a pod set on a simulated cluster.
 
-Nodes and pods of mixed sizes come from the seed and time is virtual, so a run looks the same each time, save
-for how fast this machine was.
+The sizes of nodes and pods come from the seed and time is virtual, so each run prints the same result, except
+for the speed of this machine.
 """
 
 import itertools
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 SET = "batch"
 TRIGGER = "go"
 QUIET = "2m0s"
-# Seconds of virtual time: within which all pods come in, and after which nothing moves any more.
+# Seconds of virtual time: all pods are created within the first, and scheduled within the second.
 _ARRIVALS = 30.0
 _SETTLED = 10.0
-# By the stopwatch of the simulation: what a look at a pod takes. So a plan depends on no real clock.
+# Seconds that each reading of the stopwatch adds, so that a plan does not depend on a real clock.
 _LOOK = 1e-4
-# The day of the simulation, so that times look like times.
+# The time when the simulation starts.
 _EPOCH = 1_800_000_000.0
 
 _NODE_SIZES = (("4", "16Gi"), ("8", "32Gi"), ("16", "64Gi"))
@@ -41,23 +41,23 @@ _POD_SHARES = (5, 5, 4, 3, 2, 1)
 
 @click.command("demo")
 @click.option(
-    "--nodes", type=click.IntRange(1, 10_000), default=12, show_default=True, help="How many nodes."
+    "--nodes", type=click.IntRange(1, 10_000), default=12, show_default=True, help="Number of nodes."
 )
 @click.option(
     "--pods",
     type=click.IntRange(0, 100_000),
     default=150,
     show_default=True,
-    help="How many pods; a third of them are a set.",
+    help="Number of pods; a third of them form a pod set.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed, another cluster.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for the sizes of nodes and pods.")
 @options.output
 def command(nodes: int, pods: int, seed: int, output: str) -> None:
-    """Schedule pods on a simulated cluster, right here in the terminal.
+    """Schedule pods on a simulated cluster, in the terminal.
 
-    Most are bound as they come. A third are a pod set: held until its trigger fires, planned as a whole,
-    bound by the plan, and gone in the end. Nothing but this program is needed: the cluster and its clock are
-    simulated, the scheduler is real.
+    Most pods are bound as they are created. A third form a pod set: it is held until its trigger fires,
+    planned as a whole, bound by the plan, and deleted at the end. You need nothing besides this program: the
+    cluster and its clock are simulated, the scheduler is real.
 
     Example: longshore demo --nodes 50 --pods 1000 --seed 7
     """
@@ -75,23 +75,22 @@ def command(nodes: int, pods: int, seed: int, output: str) -> None:
 
 
 def _run(nodes: int, pods: int, seed: int) -> "Result":
-    """Let it all happen."""
+    """Run the scenario: create everything, let the trigger fire, and delete the pods of the set."""
     from longshore.cli.demo_text import Result
     from longshore.sim import Simulation
 
     chance = random.Random(seed)
     simulation = Simulation(_engine(seed), seed=seed)
-    simulation.create(*(_some_node(number, chance) for number in range(1, nodes + 1)), _trigger())
-    come = 0.0
+    simulation.create(*(_random_node(number, chance) for number in range(1, nodes + 1)), _trigger())
+    last_created = 0.0
     members = []
     for number in range(1, pods + 1):
         at = chance.uniform(0, _ARRIVALS)
-        some = _some_pod(number, chance)
-        # Every third, from the first on.
+        pod = _random_pod(number, chance)
         if number % 3 == 1:
-            members.append(some := _member(some))
-            come = max(come, at)
-        simulation.create(some, at=at)
+            members.append(pod := _member(pod))
+            last_created = max(last_created, at)
+        simulation.create(pod, at=at)
     begin = time.perf_counter()
     simulation.run(until=_ARRIVALS + _SETTLED)
     before = [_usage(simulation, node) for node in simulation.cluster.nodes.values()]
@@ -99,9 +98,9 @@ def _run(nodes: int, pods: int, seed: int) -> "Result":
     fires = _fire_time(simulation)
     simulation.run(until=fires + _SETTLED)
     seconds = time.perf_counter() - begin
-    planned, bound, agree = _followed(simulation)
+    planned, bound, agree = _plan_followed(simulation)
     after = [_usage(simulation, node) for node in simulation.cluster.nodes.values()]
-    told = Counter(event.reason for event in simulation.cluster.events)
+    events = Counter(event.reason for event in simulation.cluster.events)
     fates = _fates(simulation)
     simulation.delete(*members)
     simulation.run(until=simulation.now + _SETTLED)
@@ -110,7 +109,7 @@ def _run(nodes: int, pods: int, seed: int) -> "Result":
         after=after,
         held=held,
         why_held=why,
-        come=come,
+        last_created=last_created,
         fired=fires,
         planned=planned,
         members_bound=bound,
@@ -119,19 +118,19 @@ def _run(nodes: int, pods: int, seed: int) -> "Result":
         ended=simulation.now,
         bound=fates.bound,
         pending=fates.pending,
-        preempted=told["Preempted"],
+        preempted=events["Preempted"],
         reasons=fates.reasons,
         # Each attempt ends in one event: Scheduled or FailedScheduling.
-        decisions=told["Scheduled"] + told["FailedScheduling"],
+        decisions=events["Scheduled"] + events["FailedScheduling"],
         seconds=seconds,
     )
 
 
-# What the simulation is made of.
+# What is simulated.
 
 
 def _engine(seed: int) -> "Engine":
-    """As `longshore run` has it: the default profile and that of pod sets, and the triggers' controller."""
+    """An engine as in `longshore run`: the default profile, that of pod sets, and the trigger controller."""
     from msgspec.structs import replace
 
     from longshore.cli.setups import set_up
@@ -167,14 +166,14 @@ def _trigger() -> "ScheduleTrigger":
     )
 
 
-def _some_node(number: int, chance: random.Random) -> "NodeBuilder":
+def _random_node(number: int, chance: random.Random) -> "NodeBuilder":
     from longshore.testing import node
 
     cpu, memory = chance.choice(_NODE_SIZES)
     return node(f"node-{number:03}").allocatable(cpu=cpu, memory=memory)
 
 
-def _some_pod(number: int, chance: random.Random) -> "PodBuilder":
+def _random_pod(number: int, chance: random.Random) -> "PodBuilder":
     from longshore.testing import pod
 
     ((cpu, memory),) = chance.choices(_POD_SIZES, _POD_SHARES)
@@ -187,11 +186,11 @@ def _member(pod: "PodBuilder") -> "PodBuilder":
     return pod.labels(**{POD_SET_LABEL: SET}).scheduler(SCHEDULER_NAME)
 
 
-# What is to be seen of it.
+# What is shown of it.
 
 
 def _fire_time(simulation: "Simulation") -> float:
-    """When the quiet time will be over, as the trigger says."""
+    """When the trigger will fire, according to its status."""
     from longshore.api.pod_set import ScheduleTrigger
     from longshore.podset.conditions import seconds_of
 
@@ -203,7 +202,7 @@ def _fire_time(simulation: "Simulation") -> float:
 
 
 def _held(simulation: "Simulation") -> tuple[int, str]:
-    """How many pods of the set wait, and what the first of them says about it."""
+    """The number of pods that wait for the trigger, and the message in the condition of the first one."""
     reasons = [
         condition.message
         for pod in simulation.cluster.pods.values()
@@ -222,8 +221,8 @@ def _entries(simulation: "Simulation") -> dict[str, str]:
     }
 
 
-def _followed(simulation: "Simulation") -> tuple[int, int, int]:
-    """How many pods have an entry in the plan, how many of the set are bound, and how many by their entry."""
+def _plan_followed(simulation: "Simulation") -> tuple[int, int, int]:
+    """The number of pods in the plan, of pods of the set that are bound, and of those bound as planned."""
     from longshore.api.pod_set import POD_SET_LABEL
 
     entries = _entries(simulation)

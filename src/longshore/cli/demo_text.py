@@ -1,4 +1,4 @@
-"""What the demo prints: the nodes before and after the trigger, and the story of the set in between."""
+"""What `longshore demo` prints: the nodes before and after the trigger fires, and the events of the set."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ _MOST_REASONS = 3
 
 
 class Usage(NamedTuple):
-    """What is used of a node, or of several: cpu in millicores, memory in bytes."""
+    """The pods and the requested resources of one or more nodes: cpu in millicores, memory in bytes."""
 
     name: str
     pods: int
@@ -29,17 +29,17 @@ class Usage(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Times are those of the simulation, in seconds; `seconds` is what it took on this machine.
+    """What happened in the simulation. Times are virtual seconds, but `seconds` is real time.
 
-    Of the set: how many pods were held and why, when the last had come, when the trigger fired, how many were
-    planned, bound, and bound as planned. Of all pods: what became of them.
+    `held` to `plan_gone` are about the pod set: `last_created` is when its last pod was created, `fired` when
+    the trigger fired, and `as_planned` counts the pods that were bound to the node in the plan.
     """
 
     before: list[Usage]
     after: list[Usage]
     held: int
     why_held: str
-    come: float
+    last_created: float
     fired: float
     planned: int
     members_bound: int
@@ -111,25 +111,23 @@ def _story(result: Result) -> "Table":
     story.add_column(justify="right", no_wrap=True)
     story.add_column()
 
-    def tell(when: float, what: str) -> None:
+    def add(when: float, what: str) -> None:
         story.add_row(f"{when:.1f} s", what)
 
     if not result.held:
-        tell(result.fired, "the trigger fires, and the set batch has no pods")
+        add(result.fired, "the trigger fires, and the set batch has no pods")
         return story
-    tell(0.0, f"pods come; {result.held:,} pods of the set batch wait: {result.why_held}")
-    tell(result.come, "the last pod of the set has come")
+    add(0.0, f"pods are created; {result.held:,} pods of the set batch wait: {result.why_held}")
+    add(result.last_created, "the last pod of the set is created")
     left_out = result.held - result.planned
-    but = f", {left_out:,} are left out for want of room" if left_out else ""
-    tell(result.fired, f"2m0s later the trigger fires: a plan for {result.planned:,} pods is stored{but}")
+    but = f", {left_out:,} do not fit" if left_out else ""
+    add(result.fired, f"2m0s later the trigger fires: a plan for {result.planned:,} pods is stored{but}")
     agree = (
-        "all are where the plan says"
-        if result.as_planned == result.members_bound
-        else f"{result.as_planned:,} are where the plan says"
+        "all as planned" if result.as_planned == result.members_bound else f"{result.as_planned:,} as planned"
     )
-    tell(result.fired, f"{result.members_bound:,} pods bound: {agree}")
-    gone = "and with the last of them the plan" if result.plan_gone else "and the plan is still there"
-    tell(result.ended, f"the pods of the set are deleted, {gone}")
+    add(result.fired, f"{result.members_bound:,} pods bound: {agree}")
+    gone = "and so is the plan" if result.plan_gone else "and the plan still exists"
+    add(result.ended, f"the pods of the set are deleted, {gone}")
     return story
 
 

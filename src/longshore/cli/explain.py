@@ -1,4 +1,4 @@
-"""`longshore explain`: why this node, why not the others."""
+"""`longshore explain`: why a pod is on this node, and why not on others."""
 
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,15 +14,21 @@ if TYPE_CHECKING:
 
 @click.command("explain", epilog="Example: longshore explain web -n shop --config scheduler.yaml")
 @click.argument("pod")
-@click.option("-n", "--namespace", help="Namespace of the pod.  [default: the context's]")
+@options.namespace("pod")
 @options.kubeconfig
 @options.context
-@click.option("--config", type=click.Path(), help="The scheduler's configuration, instead of the defaults.")
+@click.option(
+    "--config", type=click.Path(), help="Configuration file of the scheduler, instead of the defaults."
+)
 @options.plugins
-@click.option("--scheduler", metavar="URL", help="Ask the scheduler here what it decided, and why.")
-@click.option("--save", type=click.Path(), help="Write the cluster to this file, to explain from it later.")
-@click.option("--record", type=click.Path(), help="Explain from such a file, or from kubectl get -o json.")
-@click.option("--all", "everything", is_flag=True, help="Show all nodes, not just the best.")
+@click.option("--scheduler", metavar="URL", help="Ask the scheduler at this URL what it decided, and why.")
+@click.option("--save", type=click.Path(), help="Save the cluster to this file, for --record.")
+@click.option(
+    "--record",
+    type=click.Path(),
+    help="Explain from a saved file, or from the output of kubectl get -o json.",
+)
+@click.option("--all", "everything", is_flag=True, help="Show all nodes, not only the best.")
 @options.output
 def command(
     *,
@@ -38,11 +44,11 @@ def command(
     everything: bool,
     output: str,
 ) -> None:
-    """Explain why a pod is on its node, or why it has none.
+    """Explain why a pod is on its node, or why it has no node.
 
-    POD is its name, or namespace/name. Every plugin is asked about every node, in the cluster as it is now,
-    with your own rights; nothing is changed. The best nodes are shown with each plugin's weighted score, and
-    the others with the plugin that refuses them.
+    POD is a name, or namespace/name. Every plugin is run for every node of the cluster as it is now, as far
+    as you may read it; nothing is changed. The best nodes are shown with each plugin's weighted score, and
+    the rejected nodes with the plugin that rejects them.
     """
     from longshore.ask.outlook import outlook
     from longshore.ask.snapshot_file import read
@@ -52,7 +58,7 @@ def command(
     from longshore.errors import UserError
 
     if record is not None and scheduler is not None:
-        raise UserError("--record and --scheduler exclude each other: a file knows no scheduler")
+        raise UserError("--record and --scheduler cannot be combined: a saved file has no scheduler to ask")
     setup = set_up(config, plugins=plugins)
     namespace, name = options.split(pod, namespace)
     if record is not None:
@@ -63,7 +69,9 @@ def command(
     if found.snapshot is not None:
         subject = found.snapshot.pod(found.namespace, name)
         if subject is None:
-            raise UserError(f"{record} has no pod {name} in namespace {found.namespace}; -n names another")
+            raise UserError(
+                f"{record} has no pod {name} in namespace {found.namespace}; -n chooses another namespace"
+            )
         if save is not None:
             save_snapshot(found.snapshot, save)
         with setup.telling_where():
@@ -87,7 +95,7 @@ def command(
 class _Found(NamedTuple):
     namespace: str
     decisions: "tuple[Decision, ...]"
-    # None if the caller may not see the cluster.
+    # None if the caller may not read the cluster.
     snapshot: "Snapshot | None"
     warnings: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""`longshore explain` for people: the pod, the best nodes with every plugin's score, why not the others."""
+"""What `longshore explain` prints: the pod, the best nodes with each score, and why others are rejected."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ _BEST_NODES = 10
 _SOME_NAMES = 5
 _EARLIER = 5
 _OWN = ">"
-# Plugins that everybody has: so that their scores fit beside each other on a line.
+# Short names of default plugins, so that their scores fit on one line.
 _SHORT = {
     "TaintToleration": "Taints",
     "NodeResourcesFit": "Fit",
@@ -24,19 +24,19 @@ _SHORT = {
 }
 
 
-# What was decided.
+# What the scheduler decided.
 
 
 def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
-    """The newest in full, and the ones before it in a line each."""
+    """Yield the newest decision in full, and a line for each earlier one."""
     if not decisions:
-        yield "the scheduler has no decision about it on record"
+        yield "the scheduler has no recorded decision about this pod"
         return
     newest, *earlier = decisions
-    yield f"when it was decided at {_clock(newest)} by {newest.profile}:"
+    yield f"as decided at {_clock(newest)} by {newest.profile}:"
     yield f"  {_outcome(newest)}"
     for refused in newest.refused:
-        yield f"  {refused.nodes} refused by {_named(refused.plugin, refused.reason)}"
+        yield f"  {refused.nodes} rejected by {_named(refused.plugin, refused.reason)}"
     if newest.scores:
         own = [_OWN, newest.node, str(newest.total), *map(str, newest.scores.values())]
         heading = _heading(newest.weights)
@@ -46,7 +46,7 @@ def decision_lines(decisions: Sequence[Decision]) -> Iterator[str]:
         yield from _table([heading, own])
         yield ""
     for decision in earlier[:_EARLIER]:
-        yield f"  before, at {_clock(decision)}: {_outcome(decision)}"
+        yield f"  earlier, at {_clock(decision)}: {_outcome(decision)}"
 
 
 def _clock(decision: Decision) -> str:
@@ -55,27 +55,27 @@ def _clock(decision: Decision) -> str:
 
 def _outcome(decision: Decision) -> str:
     if decision.message:
-        said = f"{decision.node}: {decision.message}" if decision.node else decision.message
+        text = f"{decision.node}: {decision.message}" if decision.node else decision.message
         if decision.nominated_node:
             victims = ", ".join(decision.victims)
-            said += f" Room was made on {decision.nominated_node} by evicting {victims}."
-        return said
+            text += f" To make room on {decision.nominated_node}, these pods were evicted: {victims}."
+        return text
     if decision.feasible == 1:
-        return f"{decision.node}, the only one of {decision.nodes} nodes that would do"
-    said = f"{decision.node}, the best of {decision.feasible} that would do out of {decision.nodes} nodes"
+        return f"{decision.node}, the only feasible one of {decision.nodes} nodes"
+    text = f"{decision.node}, the best of {decision.feasible} feasible nodes out of {decision.nodes}"
     if decision.ties > 1:
-        said += f"; {decision.ties} were equally good, and the tie-break was {decision.tie_break}"
-    return said
+        text += f"; {decision.ties} had the same score, and the tie-break was {decision.tie_break}"
+    return text
 
 
-# What would be decided now.
+# What the scheduler would decide now.
 
 
 def outlook_lines(outlook: Outlook, *, everything: bool) -> Iterator[str]:
-    """`everything`: all nodes rather than the best, and all names."""
+    """Yield what would be decided. With `everything`, show all nodes and names, not only the best nodes."""
     explanation, pod = outlook.explanation, outlook.pod
     count = len(explanation.feasible) + len(explanation.rejected)
-    yield "as the cluster is now" + (", with the pod taken out:" if pod.node else ":")
+    yield "as the cluster is now" + (", without this pod:" if pod.node else ":")
     if outlook.gated_by:
         yield f"  kept out of the queue by {outlook.gated_by}"
     if outlook.pod_set is not None:
@@ -83,9 +83,9 @@ def outlook_lines(outlook: Outlook, *, everything: bool) -> Iterator[str]:
     if explanation.error:
         yield f"  error: {explanation.error}"
     elif explanation.pre_filter is not None:
-        yield f"  the pod itself is refused by {_reason(explanation.pre_filter)}"
+        yield f"  the pod itself is rejected by {_reason(explanation.pre_filter)}"
     else:
-        yield f"  {len(explanation.feasible)} of {count} nodes will do"
+        yield f"  {len(explanation.feasible)} of {count} nodes are feasible"
     if pod.node and not explanation.error:
         yield f"  {_own_node(outlook)}"
     if outlook.preemption is not None:
@@ -95,14 +95,14 @@ def outlook_lines(outlook: Outlook, *, everything: bool) -> Iterator[str]:
         elif found.message:
             yield f"  {found.message}"
     yield from _best(outlook, most=len(explanation.feasible) if everything else _BEST_NODES)
-    yield from _refused(explanation.rejected, names=len(explanation.rejected) if everything else _SOME_NAMES)
+    yield from _rejected(explanation.rejected, names=len(explanation.rejected) if everything else _SOME_NAMES)
 
 
 def _plan(joined: Membership) -> Iterator[str]:
     if joined.planned_node:
         yield f"  planned for {joined.planned_node} by plan {joined.plan}"
     elif joined.unplaced:
-        yield f"  plan {joined.plan} has no node for it: {joined.unplaced}"
+        yield f"  plan {joined.plan} has no node for this pod: {joined.unplaced}"
 
 
 def headline(pod: Subject) -> Iterator[str]:
@@ -122,12 +122,12 @@ def _own_node(outlook: Outlook) -> str:
         totals = list(explanation.totals.values())
         behind = max(totals) - explanation.totals[node]
         if behind:
-            return f"{node} is number {outlook.rank} of them, {behind} points behind the best"
+            return f"{node} ranks number {outlook.rank}, {behind} points behind the best"
         equals = totals.count(max(totals)) - 1
-        return f"{node} is the best of them" + (f", and {equals} more are as good" if equals else "")
+        return f"{node} is the best node" + (f", and {equals} more have the same score" if equals else "")
     if node in explanation.rejected:
-        return f"{node} would be refused by {_reason(explanation.rejected[node])}"
-    return f"{node} would not be looked at"
+        return f"{node} would be rejected by {_reason(explanation.rejected[node])}"
+    return f"{node} would not be considered"
 
 
 def _best(outlook: Outlook, *, most: int) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _best(outlook: Outlook, *, most: int) -> Iterator[str]:
     own = outlook.pod.node
     if own in totals and own not in shown:
         shown.append(own)
-    # The plugins that had something to say, in the order of the profile.
+    # The plugins that scored, in the order of the profile.
     weights = {name: weight for name, weight in outlook.weights.items() if name in scores[ranked[0]]}
     yield ""
     yield from _table(
@@ -160,14 +160,14 @@ def _best(outlook: Outlook, *, most: int) -> Iterator[str]:
         yield f"   and {len(ranked) - len(shown)} more: --all shows them"
 
 
-def _refused(rejected: Mapping[str, Rejected], *, names: int) -> Iterator[str]:
+def _rejected(rejected: Mapping[str, Rejected], *, names: int) -> Iterator[str]:
     if not rejected:
         return
     groups: dict[str, list[str]] = {}
     for node, why in rejected.items():
         groups.setdefault(_reason(why), []).append(node)
     yield ""
-    yield "refused:"
+    yield "rejected:"
     for reason, nodes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         more = f" and {len(nodes) - names} more" if len(nodes) > names else ""
         yield f"  {len(nodes)} by {reason} ({', '.join(nodes[:names])}{more})"
@@ -186,7 +186,7 @@ def _heading(weights: Mapping[str, int]) -> list[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as they have to be, whatever the terminal: the first two to the left, numbers right."""
+    """Yield aligned rows, without regard to the width of the terminal. All but two columns are numbers."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [

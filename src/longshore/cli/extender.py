@@ -1,11 +1,12 @@
-"""`longshore extender`: agents behind a stock kube-scheduler, by HTTP."""
+"""`longshore extender`: serve agents to a stock kube-scheduler over HTTP."""
 
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -14,8 +15,10 @@ from longshore.cli.logs import LEVELS
 
 if TYPE_CHECKING:
     from longshore.config import MeasurementSettings
-    from longshore.serve.extender.agent_engine import Served
+    from longshore.serve.extender.agent_engine import AgentEngine
+    from longshore.serve.extender.routes import Extender
     from longshore.serve.extender.tls import Certificates
+    from longshore.serve.tls_files import TLSFiles
 
 _DEFAULT_PORT = 80
 _WRITES_AT_ONCE = 8
@@ -30,38 +33,38 @@ _RIGHTS = "deploy/extender/service-account.yaml"
     "--agents",
     required=True,
     metavar="NAME,…",
-    help="Which agents to serve: names that `longshore agent list` shows, paths of Python files, or all.",
+    help="Agents to serve: names from `longshore agent list`, paths of Python files, or all.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Where to serve; 0 takes a free one.  [default: $HTTP_PORT, or 80]",
+    help="Port to serve on; 0 takes a free port and logs it.  [default: $HTTP_PORT, else 80]",
 )
 @click.option("--bind-address", default="", help="Address to serve on.  [default: all]")
 @click.option(
     "--log-level",
     type=click.Choice(list(LEVELS), case_sensitive=False),
-    help="What to log; TRACE adds whole requests.  [default: $LOG_LEVEL, or INFO]",
+    help="What to log; TRACE adds whole requests.  [default: $LOG_LEVEL, else INFO]",
 )
 @options.kubeconfig
 @options.context
-@click.option("--standalone", is_flag=True, help="Without a cluster: only nodes that are sent whole.")
+@click.option(
+    "--standalone", is_flag=True, help="Run without a cluster, for requests that contain whole nodes."
+)
 @options.measurements
 @click.option(
     "--agent-config",
     metavar="FILE",
-    help="Arguments of the agents' plugins by name, in YAML; they go before environment variables.",
+    help="YAML file with arguments by plugin name; they override environment variables.",
 )
 @click.option(
     "--fine-scores",
     is_flag=True,
-    help="Scores from 0 to 100, past kube-scheduler's documented 10: for entries of weight 1.",
+    help="Return scores up to 100 instead of kube-scheduler's documented 10; use it with weight 1.",
 )
-@click.option("--tls-cert-file", help="Serve by TLS with this certificate.")
-@click.option("--tls-private-key-file", help="The key of the certificate.")
-@click.option(
-    "--client-ca-file",
-    help="Hear only callers with a certificate of this authority; probes and /version need none.",
+@options.tls(
+    serve="Serve TLS with this certificate.",
+    client_ca="Accept only clients with a certificate signed by this CA, except for probes and /version.",
 )
 def command(
     *,
@@ -75,15 +78,14 @@ def command(
     measurements: str | None,
     agent_config: str | None,
     fine_scores: bool,
-    tls_cert_file: str | None,
-    tls_private_key_file: str | None,
-    client_ca_file: str | None,
+    tls: "TLSFiles | None",
 ) -> None:
-    """Serve agents to a stock kube-scheduler, by HTTP.
+    """Serve agents to a stock kube-scheduler over HTTP.
 
-    In its extender entry: urlPrefix http://HOST:PORT/scheduler, filterVerb predicates/VERB, prioritizeVerb
-    priorities/VERB, nodeCacheCapable true; see deploy/extender/. Agents take their settings from environment
-    variables such as SAFEUTILIZATION; HTTP_PORT and LOG_LEVEL stand for the flags.
+    The extender entry of kube-scheduler needs urlPrefix http://HOST:PORT/scheduler, filterVerb
+    predicates/VERB, prioritizeVerb priorities/VERB and nodeCacheCapable true; see deploy/extender/. Agents
+    read their settings from environment variables such as SAFEUTILIZATION. Without --port and
+    --log-level, HTTP_PORT and LOG_LEVEL are used.
     """
     import structlog
     import uvloop
@@ -92,57 +94,72 @@ def command(
     from longshore.config import MeasurementSettings, load_measurements
     from longshore.errors import UserError
     from longshore.serve.extender.agent_choice import choose
-    from longshore.serve.extender.agent_engine import serve
+    from longshore.serve.extender.agent_engine import make_agent_engine
+    from longshore.serve.extender.tls import Certificates
 
-    said = os.environ.get("LOG_LEVEL", "")
-    level = logs.configure_level(log_level or said)
+    variable = os.environ.get("LOG_LEVEL", "")
+    level = logs.configure_level(log_level or variable)
     log = structlog.get_logger()
-    if not log_level and said and said.upper() not in LEVELS:
-        log.warning("LOG_LEVEL is none of the levels", found=said, levels=", ".join(LEVELS))
+    if not log_level and variable and variable.upper() not in LEVELS:
+        log.warning("unknown LOG_LEVEL", found=variable, levels=", ".join(LEVELS))
     log.info("logging", log_level=level)
     if standalone and (kubeconfig or context or measurements):
-        raise UserError("--standalone goes without a cluster: leave --kubeconfig, --context, --measurements")
+        raise UserError("--standalone cannot be combined with --kubeconfig, --context or --measurements")
     settings = MeasurementSettings() if measurements is None else load_measurements(measurements)
-    number = _port(port)
-    certificates = _certificates(tls_cert_file, tls_private_key_file, client_ca_file)
-    served = serve(
+    listen = _Listen(_port(port), bind_address, None if tls is None else Certificates(tls))
+    agent_engine = make_agent_engine(
         choose([name.strip() for name in agents.split(",") if name.strip()]),
         environ=os.environ,
         arguments=_arguments(agent_config),
         fine_scores=fine_scores,
-        tell=lambda name, problem: log.error("an agent cannot be used", plugin=name, reason=problem),
+        on_broken=lambda name, problem: log.error("an agent cannot be used", plugin=name, reason=problem),
     )
-    uvloop.run(
-        _run(
-            served,
-            settings,
-            port=number,
-            address=bind_address,
-            certificates=certificates,
-            trace=level == "TRACE",
-            kubeconfig=kubeconfig,
-            context=context,
-            standalone=standalone,
+    trace = level == "TRACE"
+    if standalone:
+        uvloop.run(_run_standalone(agent_engine, settings, listen, trace=trace))
+    else:
+        uvloop.run(
+            _run_in_cluster(
+                agent_engine, settings, listen, trace=trace, kubeconfig=kubeconfig, context=context
+            )
         )
-    )
 
 
-async def _run(
-    served: "Served",
+class _Listen(NamedTuple):
+    port: int
+    address: str
+    certificates: "Certificates | None"
+
+
+async def _run_standalone(
+    agent_engine: "AgentEngine", settings: "MeasurementSettings", listen: _Listen, *, trace: bool
+) -> None:
+    from longshore.cli.signals import stop_event
+    from longshore.engine import Measurements
+    from longshore.kube.backoff import sleep_unless
+    from longshore.serve.extender.routes import assemble
+
+    stop = stop_event()
+    extender = assemble(agent_engine, cached=False, max_age=settings.max_age, trace=trace)
+    async with _serving(extender, agent_engine, listen):
+        while not stop.is_set():
+            # No events arrive, but agents may ask the engine for the time.
+            agent_engine.engine.receive(Measurements(), now=time.monotonic())
+            await sleep_unless(stop, _TICK)
+
+
+async def _run_in_cluster(
+    agent_engine: "AgentEngine",
     settings: "MeasurementSettings",
+    listen: _Listen,
     *,
-    port: int,
-    address: str,
-    certificates: "Certificates | None",
     trace: bool,
     kubeconfig: str | None,
     context: str | None,
-    standalone: bool,
 ) -> None:
     from longshore.cli.signals import stop_event
     from longshore.engine import Measurements
     from longshore.errors import UserError
-    from longshore.kube.backoff import sleep_unless
     from longshore.kube.client import Client
     from longshore.kube.cluster import KubeCluster
     from longshore.kube.config import load
@@ -153,31 +170,21 @@ async def _run(
     from longshore.live.extender_host import ExtenderHost
     from longshore.live.run import greet
     from longshore.measure.providers import make_provider
-    from longshore.serve.extender.http_server import listening
     from longshore.serve.extender.routes import assemble
 
     stop = stop_event()
-    if standalone:
-        extender = assemble(served, cached=False, max_age=settings.max_age, trace=trace)
-        async with listening(extender.answer, port=port, address=address, certificates=certificates) as taken:
-            _tell(taken, served, certificates)
-            while not stop.is_set():
-                # Nothing happens by itself, but agents may ask for the time.
-                served.engine.receive(Measurements(), now=time.monotonic())
-                await sleep_unless(stop, _TICK)
-        return
     try:
         connection = load(kubeconfig, context=context)
     except UserError as error:
         raise UserError(
-            f"{error}; or give --standalone, to answer about nodes that are sent whole"
+            f"{error}; or give --standalone, to serve requests that contain whole nodes"
         ) from error
     async with Client(connection) as client, Pool(connection, size=_WRITES_AT_ONCE) as pool:
         await greet(client, rights=_RIGHTS)
         writer = Writer(pool, concurrency=_WRITES_AT_ONCE)
         by_annotations = settings.provider == "annotations"
         extender = assemble(
-            served,
+            agent_engine,
             cached=True,
             read_load=by_annotations,
             max_age=settings.max_age,
@@ -192,27 +199,33 @@ async def _run(
 
         recorder = EventRecorder(writer, controller="longshore-extender")
         host = ExtenderHost(
-            served.engine,
-            KubeCluster(client, Operations(writer), recorder, reads=served.engine.reads),
+            agent_engine.engine,
+            KubeCluster(client, Operations(writer), recorder, reads=agent_engine.engine.reads),
             measurements=settings,
             provider=make_provider(settings, client),
             on_measured=measured,
         )
-        async with listening(extender.answer, port=port, address=address, certificates=certificates) as taken:
-            _tell(taken, served, certificates)
+        async with _serving(extender, agent_engine, listen):
             await host.run(until=stop)
 
 
-def _tell(port: int, served: "Served", certificates: "Certificates | None") -> None:
+@asynccontextmanager
+async def _serving(extender: "Extender", agent_engine: "AgentEngine", listen: _Listen) -> AsyncIterator[None]:
     import structlog
 
-    structlog.get_logger().info(
-        "serving",
-        port=port,
-        tls=certificates is not None,
-        predicates=sorted(served.predicates),
-        priorities=sorted(served.priorities),
-    )
+    from longshore.serve.extender.http_server import listening
+
+    async with listening(
+        extender.answer, port=listen.port, address=listen.address, certificates=listen.certificates
+    ) as port:
+        structlog.get_logger().info(
+            "serving",
+            port=port,
+            tls=listen.certificates is not None,
+            predicates=sorted(agent_engine.predicates),
+            priorities=sorted(agent_engine.priorities),
+        )
+        yield
 
 
 def _port(port: int | None) -> int:
@@ -220,29 +233,16 @@ def _port(port: int | None) -> int:
 
     if port is not None:
         return port
-    said = os.environ.get("HTTP_PORT", "")
-    if not said:
+    variable = os.environ.get("HTTP_PORT", "")
+    if not variable:
         return _DEFAULT_PORT
-    if not said.isascii() or not said.isdigit() or int(said) > 65535:
-        raise UserError(f"HTTP_PORT is {said!r}: it needs to be the number of a port, up to 65535")
-    return int(said)
-
-
-def _certificates(certificate: str | None, key: str | None, client_ca: str | None) -> "Certificates | None":
-    from longshore.errors import UserError
-    from longshore.serve.extender.tls import Certificates, TLSFiles
-
-    options.require_both(tls_cert_file=certificate, tls_private_key_file=key)
-    if certificate is None or key is None:
-        if client_ca is not None:
-            raise UserError("--client-ca-file needs --tls-cert-file: callers show certificates by TLS only")
-        return None
-    files = TLSFiles(Path(certificate), Path(key), None if client_ca is None else Path(client_ca))
-    return Certificates(files)
+    if not variable.isascii() or not variable.isdigit() or int(variable) > 65535:
+        raise UserError(f"HTTP_PORT is {variable!r}: it must be a port number from 0 to 65535")
+    return int(variable)
 
 
 def _arguments(file: str | None) -> Mapping[str, Mapping[str, object]]:
-    """What the file says, by plugin."""
+    """Return the arguments in the file, by plugin name."""
     import yaml
 
     from longshore.errors import UserError
@@ -256,11 +256,11 @@ def _arguments(file: str | None) -> Mapping[str, Mapping[str, object]]:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{file} is not YAML: {' '.join(str(error).split())}") from error
     arguments: dict[str, dict[str, object]] = {} if content is None else content
-    right = isinstance(arguments, dict) and all(
+    valid = isinstance(arguments, dict) and all(
         isinstance(name, str) and isinstance(args, dict) for name, args in arguments.items()
     )
-    if not right:
+    if not valid:
         raise UserError(
-            f"{file}: give plugin names with their arguments, as in SafeOverload: {{utilization: 85}}"
+            f"{file}: it must map plugin names to their arguments, as in SafeOverload: {{utilization: 85}}"
         )
     return arguments

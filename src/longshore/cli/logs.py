@@ -1,4 +1,4 @@
-"""Logs of the long-running commands: one line an event, for people on a terminal and JSON elsewhere."""
+"""Logs of the long-running commands: one line for each event, readable on a terminal and JSON elsewhere."""
 
 import json
 import logging
@@ -7,7 +7,7 @@ import sys
 import msgspec
 import structlog
 
-# Levels by the names that extenders have always had; TRACE is DEBUG and whole requests with it.
+# Levels by the names that kube-safe-scheduler uses; TRACE is DEBUG and adds whole requests.
 LEVELS = {
     "TRACE": logging.DEBUG,
     "DEBUG": logging.DEBUG,
@@ -24,7 +24,7 @@ def configure(*, verbose: bool) -> None:
 
 
 def configure_level(name: str) -> str:
-    """Write logs from this level on, INFO if there is none of the name in any case; gives its name."""
+    """Write logs from this level up and return its name. The case is ignored; an unknown level means INFO."""
     name = name.upper() if name.upper() in LEVELS else "INFO"
     _configure(LEVELS[name])
     return name
@@ -51,12 +51,12 @@ def _json_line(_logger: object, _method: str, event: structlog.typing.EventDict)
     try:
         return msgspec.json.encode(event, enc_hook=repr)
     except (ValueError, OverflowError, TypeError):
-        # Half of a character, or a number without end: whatever it is, a line is written.
+        # A lone surrogate or an infinite number, for example: write a line anyway.
         return json.dumps(event, default=repr, skipkeys=True).encode()
 
 
 def configure_plain(verbosity: int) -> None:
-    """`time - name - LEVEL - message`, as the static scheduler always wrote; 0 for errors alone, up to 3."""
+    """Write logs as `time - name - LEVEL - message`, like the static scheduler; 0 logs errors, 3 all."""
     levels = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
     structlog.configure(
         processors=[
@@ -72,7 +72,7 @@ def configure_plain(verbosity: int) -> None:
 
 
 def _plain_line(_logger: object, _method: str, event: structlog.typing.EventDict) -> str:
-    # Thousandths after a comma, as Python's logging has them.
+    # Milliseconds after a comma, as Python's logging writes them.
     time = event.pop("timestamp")[:-3].replace(".", ",")
     level, message = event.pop("level").upper(), event.pop("event")
     details = "".join(f", {name}: {value}" for name, value in event.items())

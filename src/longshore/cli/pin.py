@@ -1,4 +1,4 @@
-"""`longshore pin`: on which node a pod comes back."""
+"""`longshore pin`: pin a pod to a node with a label."""
 
 import asyncio
 import os
@@ -10,8 +10,16 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.ask.pin_plan import How, Plan
-    from longshore.ask.pins import Overview
+    from longshore.ask.pin_plan import PinOptions, PinPlan
+    from longshore.ask.pins import PinList
+
+# Shared with `longshore unpin`.
+SCHEDULER_OPTION = click.option(
+    "--name",
+    metavar="SCHEDULER",
+    help="Name of the scheduler.  "
+    "[default: the pod's schedulerName unless that is default-scheduler, else $SCHED_NAME, else rfcustom]",
+)
 
 
 @click.command("pin", epilog="Example: longshore pin web-0 worker-1 -n shop")
@@ -21,19 +29,16 @@ if TYPE_CHECKING:
     "--record",
     "stateful_set",
     metavar="STATEFULSET",
-    help="Pin every pod of this StatefulSet where it runs now.",
+    help="Pin every pod of this StatefulSet to the node that it runs on now.",
 )
-@click.option("--list", "listing", is_flag=True, help="Show what is pinned; nothing is changed.")
-@click.option("-n", "--namespace", help="Namespace of the pods.  [default: the context's]")
-@click.option("-A", "--all-namespaces", is_flag=True, help="With --list: of all namespaces.")
+@click.option("--list", "listing", is_flag=True, help="List pinned pods, without changing anything.")
+@options.namespace("pods")
+@options.all_namespaces
+@SCHEDULER_OPTION
 @click.option(
-    "--name",
-    metavar="SCHEDULER",
-    help="The scheduler's name.  "
-    "[default: the pod's own if that is not default-scheduler, else $SCHED_NAME, else rfcustom]",
+    "--force", is_flag=True, help="Bind the pod there even if the node is cordoned, not ready or full."
 )
-@click.option("--force", is_flag=True, help="Have the pod bound there whatever speaks against it.")
-@click.option("--also", is_flag=True, help="Leave the pod pinned to other nodes as well.")
+@click.option("--also", is_flag=True, help="Keep the pod pinned to other nodes as well.")
 @options.kubeconfig
 @options.context
 @options.output
@@ -52,30 +57,33 @@ def command(
     context: str | None,
     output: str,
 ) -> None:
-    """Pin a pod to a node, so that it comes back there.
+    """Pin a pod to a node, so that it is scheduled there again.
 
-    POD is its name, or namespace/name. NODE gets a label that names the scheduler, the namespace and the pod;
-    other nodes that have the label lose it. The pod is not touched: it goes there when it is scheduled next.
-    This takes your own rights to list and patch nodes and to get pods; --list and --record list pods, and
-    --record gets the StatefulSet.
+    POD is a name, or namespace/name. NODE gets a label that names the scheduler, the namespace and the pod;
+    other nodes lose that label. The pod is not changed: it goes to NODE when it is scheduled next. You need
+    permission to list and patch nodes and to get pods; also to list pods for --list and --record, and to get
+    the StatefulSet for --record.
     """
-    problem = _misfit(
-        pod=pod,
-        node=node,
-        stateful_set=stateful_set,
-        listing=listing,
-        namespace=namespace,
-        all_namespaces=all_namespaces,
-        force=force,
-        also=also,
+    options.reject(
+        (
+            listing and (pod or stateful_set or force or also),
+            "--list cannot be combined with POD and NODE, --record, --force or --also",
+        ),
+        (
+            stateful_set and (pod or also),
+            "--record cannot be combined with POD and NODE or with --also: "
+            "it pins each pod to the node that it is on",
+        ),
+        (all_namespaces and not listing, "-A requires --list"),
+        (all_namespaces and namespace, "-n and -A cannot be combined"),
+        (
+            not listing and not stateful_set and not node,
+            "give POD and NODE, or --record STATEFULSET, or --list",
+        ),
     )
-    if problem:
-        raise click.UsageError(problem, click.get_current_context())
 
-    from longshore.ask.pin_plan import How
     from longshore.cli.pin_text import draw, plan_lines
     from longshore.cli.printing import print_json, warn
-    from longshore.pin.labels import DEFAULT_SCHEDULER
 
     if listing:
         found = asyncio.run(_look(kubeconfig, context, namespace, name, all_namespaces=all_namespaces))
@@ -86,14 +94,8 @@ def command(
         draw(found.pins)
         return
     namespace, pod = options.split(pod or "", namespace)
-    how = How(
-        scheduler=name,
-        fallback=os.environ.get("SCHED_NAME") or DEFAULT_SCHEDULER,
-        force=force,
-        also=also,
-        kubectl=kubectl(kubeconfig, context),
-    )
-    done = asyncio.run(_pin(kubeconfig, context, namespace, pod, node or "", stateful_set, how))
+    chosen = pin_options(name, kubeconfig, context, force=force, also=also)
+    done = asyncio.run(_pin(kubeconfig, context, namespace, pod, node or "", stateful_set, chosen))
     if output == "json":
         print_json({"pins": done.pins, "leftOut": done.left_out, "warnings": done.warnings})
         return
@@ -101,41 +103,35 @@ def command(
     click.echo("\n".join(plan_lines(done)))
 
 
-def kubectl(kubeconfig: str | None, context: str | None) -> str:
-    """How kubectl is called to talk to the same cluster as this command does."""
+def pin_options(
+    scheduler: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    *,
+    force: bool = False,
+    also: bool = False,
+) -> "PinOptions":
+    """Return what the flags of `longshore pin` or `unpin` ask for."""
+    from longshore.ask.pin_plan import PinOptions
+    from longshore.pin.labels import DEFAULT_SCHEDULER
+
+    return PinOptions(
+        scheduler=scheduler,
+        fallback=os.environ.get("SCHED_NAME") or DEFAULT_SCHEDULER,
+        force=force,
+        also=also,
+        kubectl=_kubectl(kubeconfig, context),
+    )
+
+
+def _kubectl(kubeconfig: str | None, context: str | None) -> str:
+    """Return the kubectl command that talks to the same cluster as this command."""
     words = ["kubectl"]
     if kubeconfig is not None:
         words += ["--kubeconfig", kubeconfig]
     if context is not None:
         words += ["--context", context]
     return shlex.join(words)
-
-
-def _misfit(
-    *,
-    pod: str | None,
-    node: str | None,
-    stateful_set: str | None,
-    listing: bool,
-    namespace: str | None,
-    all_namespaces: bool,
-    force: bool,
-    also: bool,
-) -> str:
-    """Which arguments do not go together; empty if they do."""
-    if listing and (pod or stateful_set or force or also):
-        return "--list goes without POD and NODE, --record, --force and --also"
-    if stateful_set and (pod or also):
-        return (
-            "--record goes without POD and NODE and without --also: each pod is pinned to the node it is on"
-        )
-    if all_namespaces and not listing:
-        return "-A goes with --list only"
-    if all_namespaces and namespace:
-        return "-n and -A exclude each other"
-    if not listing and not stateful_set and not node:
-        return "give POD and NODE, or --record STATEFULSET, or --list"
-    return ""
 
 
 async def _look(
@@ -145,12 +141,12 @@ async def _look(
     name: str | None,
     *,
     all_namespaces: bool,
-) -> "Overview":
-    from longshore.ask.pins import look
+) -> "PinList":
+    from longshore.ask.pins import list_pins
     from longshore.cli.connection import connected
 
     async with connected(kubeconfig, context, "" if all_namespaces else namespace or None) as (client, where):
-        return await look(client, namespace=where, scheduler=name)
+        return await list_pins(client, namespace=where, scheduler=name)
 
 
 async def _pin(
@@ -160,12 +156,12 @@ async def _pin(
     pod: str,
     node: str,
     stateful_set: str | None,
-    how: "How",
-) -> "Plan":
+    chosen: "PinOptions",
+) -> "PinPlan":
     from longshore.ask.pin_writes import pin, record
     from longshore.cli.connection import connected
 
     async with connected(kubeconfig, context, namespace) as (client, where):
         if stateful_set is not None:
-            return await record(client, namespace=where, name=stateful_set, how=how)
-        return await pin(client, namespace=where, pod=pod, node=node, how=how)
+            return await record(client, namespace=where, name=stateful_set, options=chosen)
+        return await pin(client, namespace=where, pod=pod, node=node, options=chosen)

@@ -1,4 +1,4 @@
-"""`longshore plan`: where the pods of a set are to run."""
+"""`longshore plan`: show the plan of a pod set, or preview one."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -14,19 +14,23 @@ if TYPE_CHECKING:
 
 @click.command("plan", epilog="Example: longshore plan batch -n shop --preview --objective Pack")
 @click.argument("podset", metavar="SET")
-@click.option("-n", "--namespace", help="Namespace of the set.  [default: the context's]")
-@click.option("--preview", is_flag=True, help="Plan the pods that wait for a node; nothing is written.")
+@options.namespace("set")
+@click.option("--preview", is_flag=True, help="Plan the pods that wait for a node, without writing anything.")
 @click.option(
     "--objective",
     type=click.Choice(["Balance", "Pack"]),
-    help="With --preview: what a good plan is.  [default: as the trigger says, else Balance]",
+    help="With --preview: what to optimize.  [default: the trigger's, else Balance]",
 )
 @options.duration(
-    "--budget", help="With --preview: how long to search.  [default: as the trigger says, else 300ms]"
+    "--budget", help="With --preview: how long to search.  [default: the trigger's, else 300ms]"
 )
-@click.option("--config", type=click.Path(), help="With --preview: the scheduler's configuration.")
+@click.option(
+    "--config",
+    type=click.Path(),
+    help="With --preview: configuration file of the scheduler, instead of the defaults.",
+)
 @options.plugins
-@click.option("--all", "everything", is_flag=True, help="Show all nodes, not just some.")
+@click.option("--all", "everything", is_flag=True, help="Show all nodes, not only the first.")
 @options.kubeconfig
 @options.context
 @options.output
@@ -44,17 +48,20 @@ def command(
     context: str | None,
     output: str,
 ) -> None:
-    """Show where the pods of a set are to run, or would be.
+    """Show the plan of a pod set, or preview one.
 
-    SET is its name, the value of the label planner.ciena.io/pod-set; it may be namespace/name. Its
-    SchedulePlan is shown beside where the pods are. With --preview a plan is made here for the pods that are
-    held or wait, as the scheduler would make it now, and is shown only. This takes your own rights to list
-    pods, triggers and plans, and for a preview nodes and all that scheduling depends on.
+    SET is the value of the label planner.ciena.io/pod-set; it may be namespace/name. The set's SchedulePlan
+    is compared with the nodes that the pods are on. With --preview, a plan for the pods that are held or
+    pending is made as the scheduler would make it now, and only shown. You need permission to list pods,
+    triggers and plans and, for a preview, nodes and the other objects that scheduling depends on.
     """
     where, name = options.split(podset, namespace)
-    if not preview and (objective or budget is not None or config is not None or plugins):
-        words = "--objective, --budget, --config and --plugin go with --preview only"
-        raise click.UsageError(words, click.get_current_context())
+    options.reject(
+        (
+            not preview and (objective or budget is not None or config is not None or plugins),
+            "--objective, --budget, --config and --plugin require --preview",
+        )
+    )
 
     from longshore.cli.plan_text import draw_preview, draw_stored
     from longshore.cli.printing import print_json
@@ -99,7 +106,7 @@ async def _stored(
 async def _snapshot(
     kubeconfig: str | None, context: str | None, namespace: str | None, name: str
 ) -> "tuple[str, Snapshot]":
-    """The namespace of the set, and the cluster."""
+    """Return the namespace of the set, and the cluster."""
     from longshore.ask.preview import take
     from longshore.cli.connection import connected
 

@@ -1,4 +1,4 @@
-"""`longshore plan` for people: which pod goes where, what has no place and why, and how full nodes get."""
+"""What `longshore plan` prints: where pods go, which pods have no node and why, and how full nodes get."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -25,19 +25,19 @@ def draw_stored(plan: StoredPlan, *, everything: bool) -> None:
     if worth:
         click.echo(worth)
     there = sum(entry.standing == "there" for entry in plan.entries)
-    click.echo(f"pods that are where the plan says: {there} of {len(plan.entries)}")
+    click.echo(f"pods on their planned node: {there} of {len(plan.entries)}")
     if plan.entries:
         click.echo()
         rows = ((entry.pod, entry.node, _standing(entry)) for entry in plan.entries)
-        console.print(_filled(("pod", "planned on", "is it there"), rows))
+        console.print(_filled(("pod", "planned node", "there"), rows))
     outside = [f"{each.pod} ({each.runs_on or 'pending'})" for each in plan.without_entry]
     if outside:
         click.echo(f"\nnot in the plan: {', '.join(outside)}")
     _paragraph("no node for", _grouped(NotPlaced(each.pod, each.reason) for each in plan.unplaced))
     if plan.conditions:
         click.echo()
-        said = ((each.type, each.status, each.reason, each.message) for each in plan.conditions)
-        console.print(_filled(("condition", "status", "reason", "message"), said))
+        conditions = ((each.type, each.status, each.reason, each.message) for each in plan.conditions)
+        console.print(_filled(("condition", "status", "reason", "message"), conditions))
     _draw_nodes(console, plan.nodes, {entry.node for entry in plan.entries}, everything=everything)
 
 
@@ -47,16 +47,16 @@ def draw_preview(made: Preview, *, everything: bool) -> None:
     click.echo(f"preview of set {made.namespace}/{made.pod_set}; nothing is written")
     if made.held_by:
         click.echo(made.held_by)
-    whole = ", as a whole or not at all" if made.wanted.all_or_nothing else ""
+    whole = ", all or nothing" if made.wanted.all_or_nothing else ""
     budget = format_duration(made.wanted.budget)
     click.echo(f"planned to {made.wanted.objective}{whole}, in {made.seconds:.3f} s of {budget}")
     if made.assignments or made.left_out:
         click.echo(_worth(made.objective, made.bound, made.gap))
     else:
-        click.echo("no pod of the set waits to be planned")
+        click.echo("no pod of the set is waiting for a plan")
     if made.assignments:
         click.echo()
-        rows = ((each.pod, each.node, "stored already" if each.stored else "") for each in made.assignments)
+        rows = ((each.pod, each.node, "already stored" if each.stored else "") for each in made.assignments)
         console.print(_filled(("pod", "would go to", ""), rows))
     _paragraph("no node for", _grouped(made.left_out))
     _paragraph("not planned", _grouped(made.not_planned))
@@ -84,11 +84,11 @@ def _standing(entry: Entry) -> str:
         case "ended":
             return "ended"
         case "missing":
-            return "there is no such pod"
+            return "no such pod"
 
 
 def _grouped(pods: Iterable[NotPlaced]) -> Iterator[str]:
-    """Pods that have the same reason in one line."""
+    """Yield a line for each reason, with the pods that have it."""
     by_reason: dict[str, list[str]] = {}
     for each in pods:
         by_reason.setdefault(each.reason, []).append(each.pod)
@@ -103,7 +103,7 @@ def _paragraph(heading: str, lines: Iterable[str]) -> None:
 
 
 def _draw_nodes(console: Console, nodes: Sequence[NodeLoad], planned: set[str], *, everything: bool) -> None:
-    """Those of the plan first, with what comes on top of what is there."""
+    """Print the load of each node now and after the plan, nodes in the plan first."""
     if not nodes:
         return
     ranked = sorted(nodes, key=lambda node: (node.name not in planned, node.name))

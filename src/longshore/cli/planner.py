@@ -1,8 +1,7 @@
-"""`longshore planner`: plan pod sets for schedulers elsewhere, by gRPC."""
+"""`longshore planner`: plan pod sets for other schedulers, over gRPC."""
 
 import asyncio
 import contextlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from longshore.cli import options
 if TYPE_CHECKING:
     from longshore.live.planner_host import PlannerHost
     from longshore.serve.planner.service import PlannerServer
+    from longshore.serve.tls_files import TLSFiles
 
 
 @click.command("planner", epilog="Example: longshore planner --listen :7777 --kubeconfig ~/.kube/config")
@@ -19,49 +19,43 @@ if TYPE_CHECKING:
     "--listen",
     default=":7777",
     show_default=True,
-    help="Where to serve; port 0 takes a free one.",
+    help="Address to serve plans on; port 0 takes a free port and logs it.",
 )
 @options.kubeconfig
 @options.context
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=7082,
-    show_default=True,
-    help="Serve /metrics, /healthz, /livez and /readyz here; 0 takes a free port and logs it.",
+@options.metrics_port(7082)
+@options.tls(
+    serve="Serve plans over TLS with this certificate.",
+    client_ca="Accept only clients with a certificate signed by this CA.",
 )
-@click.option("--tls-cert-file", help="Serve plans by TLS with this certificate.")
-@click.option("--tls-private-key-file", help="The key of the certificate.")
-@click.option("--client-ca-file", help="Hear only callers with a certificate of this authority.")
 @click.option("--debug/--no-debug", default=True, help="Log every plan.  [default: yes]")
-@click.option("--call-timeout", hidden=True, help="Pallet's; callers have their own deadlines.")
-@click.option("--update-worker-period", hidden=True, help="Pallet's; the scheduler keeps the plans.")
-@click.option("--parallelism", "--paralleism", type=int, hidden=True, help="Pallet's; one thread plans.")
+@click.option("--call-timeout", hidden=True, help="Pallet's flag; ignored, because callers set deadlines.")
+@click.option(
+    "--update-worker-period", hidden=True, help="Pallet's flag; ignored, because the scheduler keeps plans."
+)
+@click.option("--parallelism", "--paralleism", type=int, hidden=True, help="Pallet's flag; ignored.")
 def command(
     *,
     listen: str,
     kubeconfig: str | None,
     context: str | None,
     metrics_port: int,
-    tls_cert_file: str | None,
-    tls_private_key_file: str | None,
-    client_ca_file: str | None,
+    tls: "TLSFiles | None",
     debug: bool,
-    call_timeout: str | None,  # noqa: ARG001 - as their help says
+    call_timeout: str | None,  # noqa: ARG001 - ignored, as its help says
     update_worker_period: str | None,  # noqa: ARG001
     parallelism: int | None,  # noqa: ARG001
 ) -> None:
-    """Plan pod sets for schedulers elsewhere, by gRPC.
+    """Plan pod sets for other schedulers, over gRPC.
 
-    Serves planner.SchedulePlanner, health and reflection. A scheduler finds it by the label
-    planner.ciena.io/default=enabled of its Service, port 7309; see deploy/planner.yaml.
+    It serves planner.SchedulePlanner, health and reflection. Schedulers find it by a Service with the label
+    planner.ciena.io/default=enabled and port 7309; see deploy/planner.yaml.
     """
     import uvloop
 
     from longshore.cli import logs
     from longshore.cli.signals import stop_event
     from longshore.engine import Engine
-    from longshore.errors import UserError
     from longshore.kube.client import Client
     from longshore.kube.config import load
     from longshore.live.planner_host import PlannerHost
@@ -69,16 +63,8 @@ def command(
     from longshore.serve import Health, serving
     from longshore.serve.planner.metrics import Requests, registry_of
     from longshore.serve.planner.service import PlannerServer
-    from longshore.serve.planner.tls import ServerTLS
 
-    options.require_both(tls_cert_file=tls_cert_file, tls_private_key_file=tls_private_key_file)
-    if client_ca_file is not None and tls_cert_file is None:
-        raise UserError("--client-ca-file needs --tls-cert-file: callers show certificates by TLS only")
     logs.configure(verbose=debug)
-    tls = None
-    if tls_cert_file is not None and tls_private_key_file is not None:
-        ca = None if client_ca_file is None else Path(client_ca_file)
-        tls = ServerTLS(Path(tls_cert_file), Path(tls_private_key_file), ca)
 
     async def run() -> None:
         requests = Requests()
@@ -94,7 +80,7 @@ def command(
 
 
 async def _plan(host: "PlannerHost", server: "PlannerServer", stop: asyncio.Event) -> None:
-    """Follow the cluster, and make plans as soon as all of it is known."""
+    """Follow the cluster until a signal stops it, and make plans once the cluster is listed completely."""
     following = asyncio.create_task(host.run())
     stopped = asyncio.create_task(stop.wait())
     ready = asyncio.create_task(host.ready())

@@ -1,8 +1,9 @@
-"""The flags about planner services, for every command that calls them."""
+"""The flags of `longshore run` for planner services."""
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -11,13 +12,11 @@ from longshore.cli import options
 if TYPE_CHECKING:
     from longshore.kube.planner_calls import ClientTLS
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _OPTIONS = (
     click.option(
         "--planner-fallback",
         type=click.Choice(["built-in", "none"]),
-        help="What plans pods that planner services do not: the built-in planner, or nobody.  "
+        help="Planner for pods that no planner service plans: the built-in planner, or none.  "
         "[default: built-in]",
     ),
     click.option(
@@ -25,31 +24,57 @@ _OPTIONS = (
         "planner_namespaces",
         multiple=True,
         metavar="NAMESPACE",
-        help="Take planner services of this namespace only; may be given several times.  [default: of any]",
+        help="Use only planner services in this namespace. May be repeated.  [default: all namespaces]",
     ),
     click.option(
         "--planner-address",
         "planner_addresses",
         multiple=True,
         metavar="[NAMESPACE/SERVICE=]HOST:PORT",
-        help="Call the planner service here, or all of them; may be given several times.",
+        help="Call planner services, or only the named one, at this address. May be repeated.",
     ),
-    click.option("--planner-ca", help="Call planners by TLS, and trust certificates of this authority."),
-    click.option("--planner-certificate", help="Certificate to show to planners."),
-    click.option("--planner-key", help="The key of that certificate."),
+    click.option(
+        "--planner-ca", help="Call planners over TLS, and verify their certificates with this CA file."
+    ),
+    click.option("--planner-certificate", help="Client certificate to present to planners."),
+    click.option("--planner-key", help="Private key of that certificate."),
 )
 
 
-def planner_options(command: F) -> F:
+class PlannerFlags(NamedTuple):
+    """What the flags say: arguments of the plugin PodSetPlanner, and how to call planners over TLS."""
+
+    arguments: dict[str, object]
+    tls: "ClientTLS | None"
+
+
+def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags. The command gets PlannerFlags as `planner`."""
+
+    @wraps(command)
+    def with_planner(
+        *,
+        planner_fallback: str | None,
+        planner_namespaces: tuple[str, ...],
+        planner_addresses: tuple[str, ...],
+        planner_ca: str | None,
+        planner_certificate: str | None,
+        planner_key: str | None,
+        **others: Any,
+    ) -> Any:
+        arguments = _arguments(planner_fallback, planner_namespaces, planner_addresses)
+        tls = _tls(planner_ca, planner_certificate, planner_key)
+        return command(planner=PlannerFlags(arguments, tls), **others)
+
+    decorated: Callable[..., Any] = with_planner
     for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
-def arguments_of(
+def _arguments(
     fallback: str | None, namespaces: tuple[str, ...], addresses: tuple[str, ...]
 ) -> dict[str, object]:
-    """The flags as arguments of the plugin; only those that were given."""
     from longshore.errors import UserError
 
     found: dict[str, object] = {}
@@ -63,7 +88,7 @@ def arguments_of(
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit() or (service and service.count("/") != 1):
             raise UserError(
-                f"--planner-address {text}: give HOST:PORT, or NAMESPACE/SERVICE=HOST:PORT for one of them"
+                f"--planner-address {text}: give HOST:PORT, or NAMESPACE/SERVICE=HOST:PORT for one service"
             )
         by_service[service or "*"] = address
     if by_service:
@@ -71,14 +96,16 @@ def arguments_of(
     return found
 
 
-def tls_of(ca: str | None, certificate: str | None, key: str | None) -> "ClientTLS | None":
+def _tls(ca: str | None, certificate: str | None, key: str | None) -> "ClientTLS | None":
     from longshore.errors import UserError
     from longshore.kube.planner_calls import ClientTLS
 
     options.require_both(planner_certificate=certificate, planner_key=key)
     if ca is None:
         if certificate is not None:
-            raise UserError("--planner-certificate needs --planner-ca: whom to trust")
+            raise UserError(
+                "--planner-certificate requires --planner-ca: planners are called over TLS only with a CA"
+            )
         return None
     return ClientTLS(
         Path(ca), None if certificate is None else Path(certificate), None if key is None else Path(key)

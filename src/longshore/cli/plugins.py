@@ -1,4 +1,4 @@
-"""`longshore plugins`: which plugins decide, before any scheduler is started."""
+"""`longshore plugins`: show the plugins of each profile without starting a scheduler."""
 
 import json
 import sys
@@ -20,14 +20,16 @@ _OURS = "longshore"
 
 
 @click.command("plugins", epilog="Example: longshore plugins --config scheduler.yaml --plugin my_plugin.py")
-@click.option("--config", type=click.Path(), help="A KubeSchedulerConfiguration, instead of the defaults.")
+@click.option(
+    "--config", type=click.Path(), help="Configuration file of the scheduler, instead of the defaults."
+)
 @options.plugins
 @options.output
 def command(*, config: str | None, plugins: tuple[str, ...], output: str) -> None:
-    """Show which plugins are called at which point.
+    """Show which plugins run at each extension point.
 
-    In the order in which they are called, with the weights of those that score and where plugins come from
-    that are not Longshore's own.
+    Plugins are listed in the order in which they run, with the weights of those that score and the source of
+    those that are not part of Longshore.
     """
     from longshore.cli.printing import warn
     from longshore.cli.setups import set_up
@@ -72,7 +74,7 @@ def _as_json(profile: "Profile", own: "Mapping[str, Registered]") -> dict[str, A
 
 
 def _draw(profile: "Profile", own: "Mapping[str, Registered]", console: "Console") -> None:
-    """A line for each plugin at each point."""
+    """Print a line for each plugin at each point."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""What commands print: JSON for programs, warnings and tables for people."""
+"""JSON, warnings and tables, as commands print them."""
 
 import sys
 from collections.abc import Collection, Iterable

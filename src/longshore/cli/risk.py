@@ -1,4 +1,4 @@
-"""`longshore risk`: which nodes may be overloaded, and how likely that is."""
+"""`longshore risk`: show how likely nodes are to be overloaded."""
 
 import asyncio
 import os
@@ -23,32 +23,33 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 @click.command("risk", epilog="Example: longshore risk --cpu 500m --memory 1Gi --plot risk.png")
 @click.argument("nodes", metavar="[NODE]...", nargs=-1)
-@click.option("--cpu", default="0", help="What a pod asks for that would come on top, such as 500m.")
-@click.option("--memory", default="0", help="Likewise, such as 1Gi.")
+@click.option("--cpu", default="0", help="CPU request of one more pod on each node, such as 500m.")
+@click.option("--memory", default="0", help="Memory request of one more pod on each node, such as 1Gi.")
 @click.option(
     "--utilization",
     type=_PERCENT,
-    help="What share of a node may be used, in percent.  [default: $SAFEUTILIZATION, else 90]",
+    help="Threshold: how much of a node may be used, in percent.  [default: $SAFEUTILIZATION, else 90]",
 )
 @click.option(
     "--percentile",
     type=_PERCENT,
-    help="What risk that more is used is acceptable, in percent.  [default: $SAFEPERCENTILE, else 30]",
+    help="Acceptable risk that more than the threshold is used, in percent.  "
+    "[default: $SAFEPERCENTILE, else 30]",
 )
 @click.option(
     "--forecast-weight",
     type=_PERCENT,
-    help="How much forecasts count, in percent.  [default: $SAFEFORECASTWEIGHT, else 20]",
+    help="Weight of forecasts, in percent.  [default: $SAFEFORECASTWEIGHT, else 20]",
 )
 @click.option(
     "--missing",
     type=click.Choice(["Neutral", "FailOpen", "FailClosed", "Requests"]),
     default="Neutral",
     show_default=True,
-    help="What becomes of nodes without fresh measurements.",
+    help="How to treat nodes without fresh measurements.",
 )
 @options.measurements
-@click.option("--all", "everything", is_flag=True, help="Show all nodes, not just the worst.")
+@click.option("--all", "everything", is_flag=True, help="Show all nodes, not only the worst.")
 @click.option("--plot", type=click.Path(), metavar="FILE", help="Draw the distributions: .png, .svg or .pdf.")
 @options.kubeconfig
 @options.context
@@ -71,13 +72,13 @@ def command(
 ) -> None:
     """Show how likely nodes are to be overloaded.
 
-    Of each node: how much is used and by how much that varies, the risk that more than the threshold is used,
-    and what the agents safe-overload and safe-balance give it. The worst come first. What was measured is
-    read from the nodes' annotations, unless --measurements names a provider. This takes the right to list
-    nodes, and with --missing Requests to list pods.
+    For each node, it shows how much is used and how much that varies, the risk that more than the threshold
+    is used, and the scores of the agents safe-overload and safe-balance. The worst nodes come first.
+    Measurements are read from the nodes' annotations, unless --measurements names a provider. You need
+    permission to list nodes and, with --missing Requests, to list pods.
     """
     if plot is not None:
-        _check(plot)
+        _check_plot(plot)
 
     import msgspec
 
@@ -95,7 +96,7 @@ def command(
         "missing": missing,
         "printTable": False,
     }
-    told = SafeOverload.environment(os.environ) | {k: v for k, v in given.items() if v is not None}
+    arguments = SafeOverload.environment(os.environ) | {k: v for k, v in given.items() if v is not None}
     found = asyncio.run(
         _look(
             kubeconfig,
@@ -103,7 +104,7 @@ def command(
             load_measurements(measurements) if measurements else MeasurementSettings(),
             nodes,
             pod=demand({"cpu": cpu, "memory": memory}),
-            args=msgspec.convert(told, SafeOverloadArgs),
+            args=msgspec.convert(arguments, SafeOverloadArgs),
         )
     )
     if plot is not None:
@@ -121,13 +122,13 @@ def command(
     draw(found, everything=everything or bool(nodes))
 
 
-def _check(plot: str) -> None:
-    """Before anybody waits for it."""
+def _check_plot(plot: str) -> None:
+    """Raise an error if the plot cannot be written, before anything is measured."""
     file = Path(plot)
     if file.suffix.lower() not in _PICTURES:
-        raise click.BadParameter(f"{plot} has to end in .png, .svg or .pdf", param_hint="--plot")
+        raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
     if not file.absolute().parent.is_dir():
-        raise UserError(f"cannot write {plot}: there is no folder {file.absolute().parent}")
+        raise UserError(f"cannot write {plot}: folder {file.absolute().parent} does not exist")
     try:
         import matplotlib as _  # noqa: F401 - only whether it is there
     except ImportError as error:

@@ -1,8 +1,8 @@
 """`longshore risk --plot`: the distributions fitted to the load of each node, against the threshold.
 
-Small pictures of one kind: cpu above memory, each with what lies beyond the threshold shaded, and the risk,
-which is the shaded part of the whole, as a number. Curves are drawn up to the same height, since a steady
-node's would tower above all others. matplotlib comes with the extra `plot`.
+Each node has a small plot of cpu above one of memory. The area beyond the threshold is shaded; its share of
+the whole is the risk, which is also shown as a number. All curves have the same height, because the curve of
+a steady node would otherwise dwarf the others. matplotlib comes with the extra `plot`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 _MOST = 12
 _COLUMNS = 3
-# In inches: a small picture, and what is around them.
+# In inches: one plot, and the margins around them all.
 _CELL = (3.9, 1.75)
 _MARGIN = {"left": 0.75, "right": 0.3, "top": 1.05, "bottom": 1.0}
 _GAP = (0.7, 0.62)
 _DOTS_PER_INCH = 150
 
-# Told apart by those who do not see all colors too: after Okabe and Ito.
+# The palette of Okabe and Ito, which color-blind people can distinguish.
 _LINE = {"cpu": "#0072B2", "memory": "#009E73"}
 _BEYOND = "#D55E00"
 _GREY = "#666666"
 _LONGEST_NAME = 34
-# The ends are left out: densities may be infinite there.
+# Without the ends, where densities may be infinite.
 _SHARES = np.linspace(0.0005, 0.9995, 1999)
-# In deviations from the mean, since a narrow peak would lie between two of the others.
+# Points around the mean, in deviations: a narrow peak would lie between two of _SHARES.
 _ABOUT_MEAN = np.linspace(-6, 6, 241)
 _HEIGHT = 1.3
 _END, _CUT = 0.02, 1.1
 
 
 def draw_plot(risks: Risks, file: str) -> int:
-    """Write the picture in the form that the file's name ends in; how many nodes were left out of it."""
+    """Write the plot in the format of the file's suffix. Return the number of nodes that are not drawn."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -51,7 +51,7 @@ def draw_plot(risks: Risks, file: str) -> int:
     left_out = len(risks.nodes) - len(nodes)
     columns = min(_COLUMNS, max(len(nodes), 1))
     rows = max(-(-len(nodes) // columns), 1)
-    # A single picture is wide enough for the words around it.
+    # One plot alone must be wide enough for the text around it.
     cell = (max(_CELL[0], 7.5 / columns), _CELL[1])
     width = _MARGIN["left"] + columns * cell[0] + (columns - 1) * _GAP[0] + _MARGIN["right"]
     height = _MARGIN["top"] + rows * cell[1] + (rows - 1) * _GAP[1] + _MARGIN["bottom"]
@@ -70,7 +70,7 @@ def draw_plot(risks: Risks, file: str) -> int:
         inner = grid[number // columns, number % columns].subgridspec(len(node.resources), 1, hspace=0)
         pair = [figure.add_subplot(inner[place]) for place in range(len(node.resources))]
         _draw_node(pair, node, risks.utilization / 100)
-    _say_around(figure, risks, left_out)
+    _add_captions(figure, risks, left_out)
     try:
         figure.savefig(file, dpi=_DOTS_PER_INCH)
     except OSError as error:
@@ -78,21 +78,21 @@ def draw_plot(risks: Risks, file: str) -> int:
     return left_out
 
 
-def _say_around(figure: "Figure", risks: Risks, left_out: int) -> None:
+def _add_captions(figure: "Figure", risks: Risks, left_out: int) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     width, height = figure.get_size_inches()
     left = 0.3 / width
-    told = headline(risks)
+    caption = headline(risks)
     if left_out:
-        told += f"; these are the worst {_MOST} nodes, {left_out} more are not drawn"
+        caption += f"; only the worst {_MOST} nodes are drawn, without {left_out} more"
     title: dict[str, Any] = {"fontsize": 14, "fontweight": "bold", "va": "center"}
     figure.text(left, 1 - 0.3 / height, "How close nodes are to overload", **title)
-    figure.text(left, 1 - 0.47 / height, told[0].upper() + told[1:], fontsize=9, color=_GREY, va="top")
+    figure.text(left, 1 - 0.47 / height, caption[0].upper() + caption[1:], fontsize=9, color=_GREY, va="top")
     figure.supxlabel("share of the node that is used", fontsize=9, y=0.52 / height, va="center")
     middle = (_MARGIN["bottom"] + height - _MARGIN["top"]) / 2 / height
-    figure.supylabel("how likely that is", fontsize=9, x=0.22 / width, y=middle, ha="center")
+    figure.supylabel("probability density", fontsize=9, x=0.22 / width, y=middle, ha="center")
     handles: list[Any] = [
         *(Line2D([], [], color=color, label=resource) for resource, color in _LINE.items()),
         Patch(color=_BEYOND, alpha=0.55, label="risk: beyond the threshold"),
@@ -146,7 +146,7 @@ def _draw_resource(axes: "Axes", resource: str, found: ResourceRisk, threshold: 
         how = still if found.mu > 0 else "uses nothing"
     note = f"risk {percent(found.risk)}" + (f"\n{how}" if how else "")
     words: dict[str, Any] = {"color": "black"} if found.accepted else {"color": _BEYOND, "fontweight": "bold"}
-    # On the side where the curve is not, and beside the threshold rather than on it.
+    # Put the note on the side away from the curve, and not on the threshold.
     right = threshold - 0.02 if threshold > 0.75 else 0.98
     side, align = (0.02, "left") if found.mu > 0.5 else (right, "right")
     behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
@@ -155,13 +155,13 @@ def _draw_resource(axes: "Axes", resource: str, found: ResourceRisk, threshold: 
 
 
 def _shares(mean: float, deviation: float, threshold: float) -> Floats:
-    """Where a curve has points: everywhere, more of them about its mean, and one at the threshold."""
+    """The points of a curve: evenly spaced ones, more around the mean, and one at the threshold."""
     shares = np.unique(np.concatenate([_SHARES, mean + deviation * _ABOUT_MEAN, [threshold]]))
     return shares[(shares > 0) & (shares < 1)]
 
 
 def _relative(alpha: float, beta: float, shares: Floats) -> Floats:
-    """The density as a share of its highest; where it has no highest, at an end, it is cut off there."""
+    """The density relative to its maximum. Where it is infinite at an end, it is cut off there."""
     logarithms = log_density(shares, alpha, beta)
     middle = (shares > _END) & (shares < 1 - _END) if min(alpha, beta) < 1 else slice(None)
     above = np.minimum(logarithms - np.nanmax(logarithms[middle]), np.log(_CUT))

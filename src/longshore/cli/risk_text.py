@@ -1,4 +1,4 @@
-"""`longshore risk` for people: a line for each resource of a node, the worst nodes first."""
+"""What `longshore risk` prints: a line for each resource of a node, the worst nodes first."""
 
 import click
 from rich.text import Text
@@ -25,11 +25,11 @@ def draw(risks: Risks, *, everything: bool) -> None:
         for node in shown
         for number, (resource, found) in enumerate(node.resources.items())
     ]
-    # Some are known of no node, as percentiles often are.
-    told = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows)]
-    drawn = table((_COLUMNS[place] for place in told), right=_NUMBERS)
+    # Leave out columns that are empty for all nodes, as percentiles often are.
+    filled = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows)]
+    drawn = table((_COLUMNS[place] for place in filled), right=_NUMBERS)
     for row in rows:
-        drawn.add_row(*(row[place] for place in told))
+        drawn.add_row(*(row[place] for place in filled))
     click.echo()
     console.print(drawn)
     if len(shown) < len(risks.nodes):
@@ -39,7 +39,7 @@ def draw(risks: Risks, *, everything: bool) -> None:
 
 
 def headline(risks: Risks) -> str:
-    """What the risk is of."""
+    """Return a line that says which risk is shown."""
     parts = []
     if risks.demand["cpu"]:
         parts.append(f"{risks.demand['cpu']:,} millicores")
@@ -50,7 +50,7 @@ def headline(risks: Risks) -> str:
 
 
 def percent(risk: float) -> str:
-    """So that a risk that is not none does not look like none."""
+    """Format a risk so that a very small one does not look like none, nor a very large one like certainty."""
     if 0 < risk < 0.001:
         return "<0.1%"
     if 0.999 < risk < 1:
@@ -64,10 +64,10 @@ def _cells(
     name = node.name if first else ""
     scores = [str(score) if first else "" for score in node.scores.values()]
     if found.mu is None or found.risk is None:
-        note = "refused" if not found.accepted else ""
+        note = "rejected" if not found.accepted else ""
         return name, resource, "no fresh measurements", "", "", "", "", *scores, note
     style = "green" if found.accepted and found.risk < 0.01 else "yellow" if found.accepted else "red"
-    # Without a measured mean, requests stand in for it; a forecast may be lower than the mean.
+    # Requests replace a mean that is not measured; a forecast may be lower than the mean.
     then = found.mu * found.capacity
     now = then if found.mean is None else min(max(found.mean, 0.0), then)
     return (
@@ -79,15 +79,15 @@ def _cells(
         "requests" if found.mean is None else "" if found.age is None else f"{found.age:.0f} s ago",
         Text(percent(found.risk), style),
         *scores,
-        Text("" if found.accepted else "refused", "red"),
+        Text("" if found.accepted else "rejected", "red"),
     )
 
 
 def _summary(risks: Risks) -> str:
-    refused = sum(not node.accepted for node in risks.nodes)
+    rejected = sum(not node.accepted for node in risks.nodes)
     unknown = sum(node.risk is None for node in risks.nodes)
     count = len(risks.nodes)
-    parts = [f"{count} {'node' if count == 1 else 'nodes'}", f"{refused} refused"]
+    parts = [f"{count} {'node' if count == 1 else 'nodes'}", f"{rejected} rejected"]
     if unknown:
         parts.append(f"{unknown} without fresh measurements")
     return ", ".join(parts)

@@ -10,44 +10,46 @@ from longshore.cli import options
 from longshore.cli.planner_flags import planner_options
 
 if TYPE_CHECKING:
+    from longshore.cli.planner_flags import PlannerFlags
     from longshore.config import Configuration
+    from longshore.config.setup import Setup
+    from longshore.engine import Engine
     from longshore.engine.engine import ControllerFactory
     from longshore.live.time_limit import TimeLimit
+    from longshore.serve.tls_files import TLSFiles
 
 
 @click.command("run", epilog="Example: longshore run --config scheduler.yaml --kubeconfig ~/.kube/config")
-@click.option("--config", type=click.Path(), help="kube-scheduler's configuration file; flags go before it.")
 @click.option(
-    "--scheduler-name", help="Schedule pods that ask for this name.  [default: longshore, or the file's]"
+    "--config", type=click.Path(), help="Configuration file as for kube-scheduler; flags override it."
+)
+@click.option(
+    "--scheduler-name",
+    help="Schedule pods that have this schedulerName.  [default: longshore, or the file's]",
 )
 @options.kubeconfig
 @options.context
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=None,
-    help="Take the lease, named like the scheduler or as the file says, before scheduling.  [default: yes]",
+    help="Acquire a lease before scheduling; the default name is the scheduler's.  [default: yes]",
 )
 @options.plugins
 @click.option(
     "--tie-break",
     type=click.Choice(["random", "first", "heap"]),
-    help="Which of several equally good nodes is taken; heap is kube-scheduler's way.  [default: random]",
+    help="How to choose between nodes with the same score; heap is kube-scheduler's way.  [default: random]",
 )
 @click.option("--seed", type=int, help="Seed of the random tie-break.  [default: 0]")
+@options.metrics_port(10259)
 @click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=10259,
-    show_default=True,
-    help="Serve /metrics, /healthz, /livez and /readyz here; 0 takes a free port and logs it.",
+    "--bind-address", default="", help="Serve metrics and health on this address only.  [default: all]"
 )
-@click.option("--bind-address", default="", help="Serve them at this address only.  [default: all]")
-@click.option("--tls-cert-file", help="Serve them by HTTPS with this certificate.")
-@click.option("--tls-private-key-file", help="The key of the certificate.")
+@options.tls(serve="Serve metrics and health over HTTPS with this certificate.")
 @click.option(
     "--controllers",
     metavar="LIST",
-    help="Controllers to run beside it, by comma: triggers (quiet times of pod sets); none for nobody.  "
+    help="Controllers to run as well, comma-separated: triggers, for the triggers of pod sets; or none.  "
     "[default: triggers, if a profile holds pod sets]",
 )
 @planner_options
@@ -64,54 +66,45 @@ def command(
     seed: int | None,
     metrics_port: int,
     bind_address: str,
-    tls_cert_file: str | None,
-    tls_private_key_file: str | None,
+    tls: "TLSFiles | None",
     controllers: str | None,
-    planner_fallback: str | None,
-    planner_namespaces: tuple[str, ...],
-    planner_addresses: tuple[str, ...],
-    planner_ca: str | None,
-    planner_certificate: str | None,
-    planner_key: str | None,
+    planner: "PlannerFlags",
     verbose: bool,
 ) -> None:
-    """Schedule the pods of a real cluster that ask for this scheduler.
+    """Schedule the pods of a real cluster that name this scheduler.
 
-    Without --config it has two profiles: the default one, and podset-planner-scheduler, which holds sets of
-    pods until their trigger fires and binds them by a plan (see docs/podsets.md). Stops cleanly on SIGTERM
-    and Ctrl-C: binds under way finish, the lease is released.
+    Without --config there are two profiles: the default one, and podset-planner-scheduler, which holds pod
+    sets until their trigger fires and then binds them by a plan (see docs/podsets.md). On SIGTERM and Ctrl-C
+    it finishes the binds that are in progress, releases the lease and exits.
     """
     import structlog
     import uvloop
 
     from longshore.cli import logs
-    from longshore.cli.planner_flags import arguments_of, tls_of
     from longshore.cli.setups import set_up
     from longshore.cli.signals import stop_event
-    from longshore.engine import Engine
     from longshore.errors import UserError
     from longshore.kube.config import Connection, load
     from longshore.kube.planner_calls import PlannerCalls
-    from longshore.live import clock
     from longshore.live.run import schedule
     from longshore.live.time_limit import TimeLimit
     from longshore.live.vitals import Vitals
     from longshore.measure.providers import settings_for
     from longshore.serve import Health, Metrics, registry_of, serving
     from longshore.serve.decisions import DecisionRoute
-    from longshore.serve.server import tls_from
 
     if scheduler_name == "":
-        raise UserError("the scheduler name is empty: give the name that pods have in spec.schedulerName")
-    options.require_both(tls_cert_file=tls_cert_file, tls_private_key_file=tls_private_key_file)
+        raise UserError("--scheduler-name is empty: give the name that pods have in spec.schedulerName")
     logs.configure(verbose=verbose)
-    planner_args = arguments_of(planner_fallback, planner_namespaces, planner_addresses)
-    if planner_args and config is not None:
-        raise UserError("--planner-… and --config: say it in the file, as arguments of PodSetPlanner")
-    setup = set_up(config, plugins=plugins, scheduler_name=scheduler_name, planner_args=planner_args)
+    if planner.arguments and config is not None:
+        raise UserError(
+            "--planner-fallback, --planner-namespace and --planner-address cannot be combined with --config: "
+            "set them in the file, under pluginConfig for PodSetPlanner"
+        )
+    setup = set_up(config, plugins=plugins, scheduler_name=scheduler_name, planner_args=planner.arguments)
     for warning in setup.warnings:
         structlog.get_logger().warning("configuration", file=config, warning=warning)
-    configuration = _overruled(
+    configuration = _with_flags(
         setup.configuration,
         scheduler_name=scheduler_name if config is not None else None,
         leader_elect=leader_elect,
@@ -119,21 +112,12 @@ def command(
         seed=seed,
     )
     limit = TimeLimit(configuration.longshore.plugin_timeout)
-    foreign = {name: plugin for name, plugin in setup.plugins.items() if not plugin.own}
-    with setup.telling_where():
-        engine = Engine(
-            configuration,
-            plugins={**setup.plugins, **limit.apply(foreign)},
-            controllers=_controllers(controllers, configuration),
-            epoch=clock.epoch(),
-            stopwatch=time.monotonic,
-        )
+    engine = _engine(setup, configuration, limit, _controllers(controllers, configuration))
     kubeconfig = kubeconfig or configuration.client_connection.kubeconfig or None
     metrics = Metrics(engine)
     engine.observe(metrics)
-    tls = tls_from(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
-
-    planners = PlannerCalls(tls_of(planner_ca, planner_certificate, planner_key))
+    certificate = None if tls is None else tls.context()
+    planners = PlannerCalls(planner.tls)
 
     def connect() -> Connection:
         return load(kubeconfig, context=context)
@@ -144,7 +128,7 @@ def command(
             Health(live={**vitals.live, "plugins": lambda: _stuck(limit)}, ready=vitals.ready),
             port=metrics_port,
             address=bind_address,
-            tls=tls,
+            tls=certificate,
             decisions=DecisionRoute(engine.records, connect),
         )
 
@@ -162,6 +146,27 @@ def command(
     uvloop.run(run())
 
 
+def _engine(
+    setup: "Setup",
+    configuration: "Configuration",
+    limit: "TimeLimit",
+    controllers: "list[ControllerFactory]",
+) -> "Engine":
+    """Return the engine, with the time limit applied to plugins that are not Longshore's own."""
+    from longshore.engine import Engine
+    from longshore.live import clock
+
+    foreign = {name: plugin for name, plugin in setup.plugins.items() if not plugin.own}
+    with setup.telling_where():
+        return Engine(
+            configuration,
+            plugins={**setup.plugins, **limit.apply(foreign)},
+            controllers=controllers,
+            epoch=clock.epoch(),
+            stopwatch=time.monotonic,
+        )
+
+
 def _controllers(names: str | None, configuration: "Configuration") -> "list[ControllerFactory]":
     from longshore.errors import UserError
     from longshore.podset.profile import holds_sets
@@ -169,24 +174,26 @@ def _controllers(names: str | None, configuration: "Configuration") -> "list[Con
 
     known: dict[str, ControllerFactory] = {"triggers": TriggerController}
     if names is None:
-        # Who schedules in kube-scheduler's place, with its rights, may not even look at triggers.
+        # A scheduler that replaces kube-scheduler, with its permissions, may not read triggers.
         names = "triggers" if any(map(holds_sets, configuration.profiles)) else ""
     chosen = [name.strip() for name in names.split(",") if name.strip() not in ("", "none")]
     unknown = [name for name in chosen if name not in known]
     if unknown:
-        raise UserError(f"no such controller: {', '.join(unknown)}; there are {', '.join(known)}, or none")
+        raise UserError(
+            f"--controllers: unknown controller {', '.join(unknown)}: choose from {', '.join(known)}, or none"
+        )
     return [known[name] for name in dict.fromkeys(chosen)]
 
 
 def _stuck(limit: "TimeLimit") -> str:
-    """The plugin that does not come back, in words."""
+    """Return which plugin exceeds the time limit and does not return, or an empty string."""
     stuck = limit.stuck
     if stuck is None:
         return ""
-    return f"{stuck.plugin} was called {time.monotonic() - stuck.since:.0f} s ago and has not come back"
+    return f"{stuck.plugin} was called {time.monotonic() - stuck.since:.0f} s ago and has not returned"
 
 
-def _overruled(
+def _with_flags(
     configuration: "Configuration",
     *,
     scheduler_name: str | None,
@@ -194,7 +201,7 @@ def _overruled(
     tie_break: Literal["random", "first", "heap"] | None,
     seed: int | None,
 ) -> "Configuration":
-    """The configuration with what the flags say instead."""
+    """Return the configuration with the values that flags override."""
     from msgspec.structs import replace
 
     from longshore.errors import UserError
@@ -202,8 +209,8 @@ def _overruled(
     if scheduler_name is not None:
         if len(configuration.profiles) > 1:
             raise UserError(
-                "--scheduler-name goes with a single profile, and the configuration has "
-                f"{len(configuration.profiles)}: name them there"
+                "--scheduler-name requires a configuration with one profile, and this one has "
+                f"{len(configuration.profiles)}: set schedulerName in the profiles instead"
             )
         only = replace(configuration.profiles[0], scheduler_name=scheduler_name)
         configuration = replace(configuration, profiles=(only,))

@@ -1,4 +1,4 @@
-"""The scheduler as commands set it up: of a file, or with the default profile and that of pod sets."""
+"""The setup of the scheduler: from a file, or the default profile and the profile of pod sets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
@@ -15,7 +15,10 @@ def set_up(
     scheduler_name: str | None = None,
     planner_args: Mapping[str, object] | None = None,
 ) -> "Setup":
-    """Of a file, or of the two profiles; `planner_args` are for the plugin of the second."""
+    """Return the setup in the file, or that of the two profiles if it is None.
+
+    `planner_args` are the arguments of PodSetPlanner in the profile of pod sets.
+    """
     from msgspec.structs import replace
 
     from longshore.config import setup
@@ -25,11 +28,11 @@ def set_up(
 
     found = setup.set_up(config, plugins=plugins, scheduler_name=scheduler_name or "longshore")
     if config is not None:
-        return _with_sets_in_order(found, scheduler_name)
+        return _with_complete_pod_set_profiles(found, scheduler_name)
     sets = podset_profile(planner_args)
     given = [plugin for plugin in found.plugins.values() if plugin.source in plugins]
     (sets,) = setup.enable(replace(found.configuration, profiles=(sets,)), given).profiles
-    # Who asks for the name of the second has no other profile.
+    # A scheduler that is named like the profile of pod sets has only that profile.
     others = [each for each in found.configuration.profiles if each.scheduler_name != sets.scheduler_name]
     return replaced(
         found,
@@ -38,8 +41,8 @@ def set_up(
     )
 
 
-def _with_sets_in_order(found: "Setup", scheduler_name: str | None) -> "Setup":
-    """The plugin of pod sets works at all of its points or not at all; Pallet's file has it at some."""
+def _with_complete_pod_set_profiles(found: "Setup", scheduler_name: str | None) -> "Setup":
+    """Enable PodSetPlanner at all of its points if a file, such as Pallet's, enables it only at some."""
     from msgspec.structs import replace
 
     from longshore.api.pod_set import SCHEDULER_NAME
@@ -53,11 +56,11 @@ def _with_sets_in_order(found: "Setup", scheduler_name: str | None) -> "Setup":
         missing = ", ".join(missing_points(profile))
         if not holds_sets(profile) and name == SCHEDULER_NAME:
             warnings.append(
-                f"profile {name}: pods of sets are scheduled at once, nobody holds them or plans for them; "
-                f"enable {NAME} in it, under multiPoint"
+                f"profile {name}: pods of sets are not held or planned, but scheduled at once; "
+                f"enable {NAME} in the profile, under multiPoint"
             )
         elif holds_sets(profile) and missing:
-            warnings.append(f"profile {name}: {NAME} is needed at {missing} as well, and was put there")
+            warnings.append(f"profile {name}: {NAME} must also be enabled at {missing}; it was enabled there")
             profiles[place] = completed(profile)
     configuration = replace(found.configuration, profiles=tuple(profiles))
     return replaced(found, configuration=configuration, warnings=tuple(warnings))

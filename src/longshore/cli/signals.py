@@ -1,11 +1,11 @@
-"""How long-running commands end: SIGTERM and Ctrl-C ask them to stop, and they finish what is under way."""
+"""The signals that stop long-running commands: SIGTERM and SIGINT, which Ctrl-C sends."""
 
 import asyncio
 import signal
 
 
 def stop_event() -> asyncio.Event:
-    """An event that SIGTERM or SIGINT sets, in the running loop."""
+    """Return an event that SIGTERM or SIGINT sets. Call this in the running loop."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

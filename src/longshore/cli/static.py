@@ -1,4 +1,4 @@
-"""`longshore static`: bind pods to the nodes that are labeled for them, and to no other."""
+"""`longshore static`: bind pods to the nodes that are labeled for them, and to no other node."""
 
 import math
 import os
@@ -29,10 +29,13 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
     default="rfcustom",
     show_default=True,
     show_envvar=True,
-    help="Schedule pods that ask for this scheduler name.",
+    help="Schedule pods that have this schedulerName.",
 )
 @click.option(
-    "-v", "--verbose", count=True, help="Log warnings, -vv every pod, -vvv everything; errors always."
+    "-v",
+    "--verbose",
+    count=True,
+    help="Log warnings with -v, every pod with -vv, everything with -vvv. Errors are always logged.",
 )
 @click.option(
     "--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="File to connect with, if it exists."
@@ -41,9 +44,9 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
     "--incluster-base-path",
     envvar="SCHED_INCLUSTER_BASE_PATH",
     show_envvar=True,
-    help=f"Folder of token and ca.crt, if there is no kubeconfig.  [default: {_SERVICE_ACCOUNT}]",
+    help=f"Folder with token and ca.crt, used without a kubeconfig.  [default: {_SERVICE_ACCOUNT}]",
 )
-@click.option("-d", "--daemon", is_flag=True, help="Go on for ever, rather than make one pass.")
+@click.option("-d", "--daemon", is_flag=True, help="Run until stopped, instead of making one pass.")
 @click.option(
     "--delay",
     type=float,
@@ -51,7 +54,7 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
     default=10.0,
     show_default=True,
     show_envvar=True,
-    help="Seconds between passes of the daemon, where it may not watch the cluster.",
+    help="Seconds between passes of the daemon, if it may not watch the cluster.",
 )
 @click.option(
     "--prometheus-port",
@@ -60,21 +63,26 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
     default=8000,
     show_default=True,
     show_envvar=True,
-    help="Serve metrics here, on every path; 0 takes a free port and logs it.",
+    help="Port for metrics, served on every path; 0 takes a free port and logs it.",
 )
-@click.option("--prometheus-disable", is_flag=True, help="No metrics; so does SCHED_PROMETHEUS=false.")
-@click.option("--low-cardinality", is_flag=True, help="Leave pods and nodes out of the metrics' labels.")
+@click.option(
+    "--prometheus-disable", is_flag=True, help="Do not serve metrics, as with SCHED_PROMETHEUS=false."
+)
+@click.option("--low-cardinality", is_flag=True, help="Leave the labels pod and node out of the metrics.")
 @click.option(
     "--legacy-labels/--no-legacy-labels",
     default=True,
     show_default=True,
-    help="Whether labels without a namespace, rf.scheduler.NAME/POD, count too, with a warning.",
+    help="Whether to use labels without a namespace, rf.scheduler.NAME/POD, too, with a warning.",
 )
 @click.option(
     "--respect-taints", is_flag=True, help="Keep pods off labeled nodes with taints they do not tolerate."
 )
 @click.option(
-    "--random", "at_random", is_flag=True, help="Of several labeled nodes take any, not the last one."
+    "--random",
+    "at_random",
+    is_flag=True,
+    help="Choose one of several labeled nodes at random, instead of the last one.",
 )
 def command(
     *,
@@ -94,13 +102,13 @@ def command(
     """Bind pods to the nodes that are labeled for them.
 
     A pod whose schedulerName is NAME goes to the node with the label rf.scheduler.NAME.NAMESPACE/POD, and
-    waits where there is none. The node has to be ready, not cordoned, and with room for the pod; the label's
-    value `force` sends it there all the same. Without --daemon it makes one pass and exits.
+    waits if no node has it. The node must be ready, must not be cordoned and must have room for the pod,
+    unless the label has the value `force`. Without --daemon it makes one pass and exits.
     """
     from longshore.pin.labels import pin_key, problem_with
 
     if not 0 <= delay < math.inf:
-        raise click.BadParameter("it has to be a number of seconds, 0 or more", param_hint="--delay")
+        raise click.BadParameter("it must be a number of seconds, 0 or more", param_hint="--delay")
     if problem := problem_with(pin_key(name, "default", "pod")):
         raise click.BadParameter(problem, param_hint="--name")
 
@@ -123,7 +131,7 @@ def command(
             except UserError:
                 if daemon:
                     raise
-                # A pass is over before anybody reads them.
+                # Without --daemon, metrics are not essential.
         _run(scheduler, daemon=daemon, delay=delay)
 
 
@@ -150,7 +158,7 @@ def _scheduler(
     def on_legacy(key: str, node: str) -> None:
         if key not in warned:
             warned.add(key)
-            log.warning(f"Label {key} of node {node} names no namespace: use {_with_namespace(key)}")
+            log.warning(f"Label {key} of node {node} does not name a namespace: use {_with_namespace(key)}")
 
     def engine(volumes: bool) -> "Engine":
         chosen = replace(options, volumes=volumes)
@@ -185,7 +193,7 @@ def _with_namespace(key: str) -> str:
 
 
 def _connection(kubeconfig: str | None, base_path: str | None) -> "Connection":
-    """The kubeconfig if it is there, else the pod's own account, else what kubectl would take."""
+    """Return the kubeconfig if it exists, else the pod's service account, else what kubectl would use."""
     from longshore.errors import UserError
     from longshore.kube.config import in_cluster, load
 

@@ -1,4 +1,4 @@
-"""`longshore trigger`: let the pods of a set go, or hold them."""
+"""`longshore trigger`: release or hold the pods of a set."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -16,16 +16,16 @@ _TIMEOUT = 300.0
 
 @click.command("trigger", epilog="Example: longshore trigger batch -n shop --watch")
 @click.argument("name", required=False)
-@click.option("-n", "--namespace", help="Namespace of the trigger.  [default: the context's]")
+@options.namespace("trigger")
 @click.option(
     "--state",
     type=click.Choice(["Schedule", "Planning"]),
     help="Schedule releases the set, Planning holds it.  [default: Schedule]",
 )
-@click.option("--watch", is_flag=True, help="Wait until no pod of the set is held.")
-@options.duration("--timeout", help="With --watch: wait no longer than this.  [default: 5m]")
-@click.option("--list", "listing", is_flag=True, help="Show the triggers; nothing is changed.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="With --list: of all namespaces.")
+@click.option("--watch", is_flag=True, help="Print progress until no pod of the set is held.")
+@options.duration("--timeout", help="With --watch: give up after this time.  [default: 5m]")
+@click.option("--list", "listing", is_flag=True, help="List the triggers, without changing anything.")
+@options.all_namespaces
 @options.kubeconfig
 @options.context
 @options.output
@@ -42,24 +42,21 @@ def command(
     context: str | None,
     output: str,
 ) -> None:
-    """Release the pods of a set, or hold them.
+    """Release or hold the pods of a set.
 
-    NAME is that of a ScheduleTrigger, or of a pod set that has one trigger; it may be namespace/name. The
-    whole set is planned when its trigger is set to Schedule, and its pods are bound by the plan. Set back to
-    Planning, the trigger holds those that have no node yet. This takes your own rights to list and patch
-    triggers; --watch lists pods too.
+    NAME is the name of a ScheduleTrigger, or of a pod set that has one trigger; it may be namespace/name.
+    When a trigger is set to Schedule, the whole set is planned and its pods are bound by the plan. When it is
+    set back to Planning, pods without a node are held. You need permission to list and patch triggers, and to
+    list pods for --watch.
     """
-    problem = _misfit(
-        name=name,
-        namespace=namespace,
-        state=state,
-        watch=watch,
-        timeout=timeout,
-        listing=listing,
-        all_namespaces=all_namespaces,
+    options.reject(
+        (listing and (name or state or watch), "--list cannot be combined with NAME, --state or --watch"),
+        (not listing and not name, "give NAME, or --list"),
+        (all_namespaces and not listing, "-A requires --list"),
+        (all_namespaces and namespace, "-n and -A cannot be combined"),
+        (watch and state == "Planning", "--watch requires --state Schedule: Planning holds the pods"),
+        (timeout is not None and not watch, "--timeout requires --watch"),
     )
-    if problem:
-        raise click.UsageError(problem, click.get_current_context())
 
     import msgspec
 
@@ -83,32 +80,6 @@ def command(
         print_json({**msgspec.to_builtins(done), "changed": done.changed, "pods": pods})
 
 
-def _misfit(
-    *,
-    name: str | None,
-    namespace: str | None,
-    state: str | None,
-    watch: bool,
-    timeout: float | None,
-    listing: bool,
-    all_namespaces: bool,
-) -> str:
-    """Which arguments do not go together; empty if they do."""
-    if listing and (name or state or watch):
-        return "--list goes without NAME, --state and --watch"
-    if not listing and not name:
-        return "give NAME, or --list"
-    if all_namespaces and not listing:
-        return "-A goes with --list only"
-    if all_namespaces and namespace:
-        return "-n and -A exclude each other"
-    if watch and state == "Planning":
-        return "--watch goes with --state Schedule only: what is held does not go"
-    if timeout is not None and not watch:
-        return "--timeout goes with --watch only"
-    return ""
-
-
 async def _look(
     kubeconfig: str | None, context: str | None, namespace: str | None, *, all_namespaces: bool
 ) -> "tuple[Trigger, ...]":
@@ -128,7 +99,7 @@ async def _trigger(
     seconds: float | None,
     report: "Report",
 ) -> "tuple[Triggered, Progress | None]":
-    """`seconds` to watch the set for, if at all."""
+    """Set the state of the trigger, and then watch the set for at most `seconds` unless that is None."""
     from longshore.ask.triggers import set_state, watch
     from longshore.cli.connection import connected
 
@@ -137,4 +108,4 @@ async def _trigger(
         report.triggered(done)
         if seconds is None:
             return done, None
-        return done, await watch(client, done, timeout=seconds, tell=report.progress)
+        return done, await watch(client, done, timeout=seconds, on_progress=report.progress)

@@ -1,4 +1,4 @@
-"""`longshore trigger` for people: what was done, how the set is getting on, and a table of triggers."""
+"""What `longshore trigger` prints: what was changed, the progress of the set, and a table of triggers."""
 
 import sys
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from longshore.cli.printing import table, warn, wide_console
 
 
 class Report:
-    """Tells things as they happen. On a terminal the counts change in place, elsewhere each is a line."""
+    """Prints progress as it happens. On a terminal the counts change in place, elsewhere each is a line."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -66,9 +66,9 @@ def progress_line(progress: Progress) -> str:
 
 
 def draw(triggers: Sequence[Trigger], *, namespaces: bool) -> None:
-    """A line for each, as wide as it has to be: names are there to be searched for."""
+    """Print a line for each trigger. Lines are not cut, so that names can be searched for."""
     if not triggers:
-        click.echo("there are no triggers here")
+        click.echo("no triggers found")
         return
     headings = ("trigger", "set", "state", "held", "bound", "fires at", "notes")
     shown = table(("namespace", *headings) if namespaces else headings, right=("held", "bound"))
@@ -88,12 +88,12 @@ def draw(triggers: Sequence[Trigger], *, namespaces: bool) -> None:
 
 
 def fires_at(text: str | None, now: datetime) -> str:
-    """The time, and how long until then."""
+    """Return the time and how long it is until then."""
     if not text:
         return ""
     try:
         seconds = (datetime.fromisoformat(text) - now).total_seconds()
     except (ValueError, TypeError):
-        # Not as the scheduler writes it.
+        # Not in the format that the scheduler writes.
         return text
     return f"{text} (in {format_duration(float(round(seconds)))})" if seconds >= 1 else text

@@ -1,27 +1,22 @@
-"""`longshore unpin`: take a pod's pins away."""
+"""`longshore unpin`: remove the pins of a pod."""
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import click
 
 from longshore.cli import options
+from longshore.cli.pin import SCHEDULER_OPTION, pin_options
 
 if TYPE_CHECKING:
-    from longshore.ask.pin_plan import How
+    from longshore.ask.pin_plan import PinOptions
     from longshore.ask.pin_writes import Unpinned
 
 
 @click.command("unpin", epilog="Example: longshore unpin web-0 -n shop")
 @click.argument("pod")
-@click.option("-n", "--namespace", help="Namespace of the pod.  [default: the context's]")
-@click.option(
-    "--name",
-    metavar="SCHEDULER",
-    help="The scheduler's name.  "
-    "[default: the pod's own if that is not default-scheduler, else $SCHED_NAME, else rfcustom]",
-)
+@options.namespace("pod")
+@SCHEDULER_OPTION
 @options.kubeconfig
 @options.context
 @options.output
@@ -34,24 +29,18 @@ def command(
     context: str | None,
     output: str,
 ) -> None:
-    """Take the pins of a pod away from all nodes.
+    """Remove the pins of a pod from all nodes.
 
-    POD is its name, or namespace/name. The pod stays where it runs. Labels of the older form, without the
-    namespace, are taken away as well, and this is told: they were for pods of other namespaces too.
+    POD is a name, or namespace/name. The pod stays on its node. Labels in the older form, without the
+    namespace, are removed as well. They applied to pods of the same name in other namespaces too, so the
+    output lists them. You need permission to list and patch nodes, and to get the pod.
     """
-    from longshore.ask.pin_plan import How
-    from longshore.cli.pin import kubectl
     from longshore.cli.pin_text import unpinned_lines
     from longshore.cli.printing import print_json, warn
-    from longshore.pin.labels import DEFAULT_SCHEDULER
 
     namespace, pod = options.split(pod, namespace)
-    how = How(
-        scheduler=name,
-        fallback=os.environ.get("SCHED_NAME") or DEFAULT_SCHEDULER,
-        kubectl=kubectl(kubeconfig, context),
-    )
-    done = asyncio.run(_unpin(kubeconfig, context, namespace, pod, how))
+    chosen = pin_options(name, kubeconfig, context)
+    done = asyncio.run(_unpin(kubeconfig, context, namespace, pod, chosen))
     if output == "json":
         print_json(done)
         return
@@ -60,10 +49,10 @@ def command(
 
 
 async def _unpin(
-    kubeconfig: str | None, context: str | None, namespace: str | None, pod: str, how: "How"
+    kubeconfig: str | None, context: str | None, namespace: str | None, pod: str, chosen: "PinOptions"
 ) -> "Unpinned":
     from longshore.ask.pin_writes import unpin
     from longshore.cli.connection import connected
 
     async with connected(kubeconfig, context, namespace) as (client, where):
-        return await unpin(client, namespace=where, pod=pod, how=how)
+        return await unpin(client, namespace=where, pod=pod, options=chosen)

@@ -1,7 +1,7 @@
-"""The administrator's blocking side door to the API server, for readiness and set-up of a cluster.
+"""A small blocking client for the API server, to wait until a cluster is ready and to set it up.
 
-Deliberately not `longshore.kube`: the client under test must not be what arranges its own test, and set-up
-is called from plain functions, from running event loops and from threads alike.
+It does not use `longshore.kube` on purpose: the client under test must not prepare its own tests. It works in
+plain functions, in threads, and in running event loops.
 """
 
 import http.client
@@ -16,7 +16,7 @@ from longshore.dev.keys import Pair
 
 _TIMEOUT_SECONDS = 30
 _PROBE_SECONDS = 3
-# More than this many connections gain nothing on the few cores of a developer's machine.
+# More connections gain nothing on the few cores of a developer's machine.
 _PARALLEL_CREATES = 4
 
 
@@ -29,7 +29,7 @@ class RefusedError(Exception):
 
 
 class Admin:
-    """Requests in the name of the cluster's administrator, by client certificate."""
+    """Sends requests as the cluster's administrator, with a client certificate."""
 
     def __init__(self, *, port: int, ca_file: Path, client: Pair) -> None:
         self._port = port
@@ -37,7 +37,7 @@ class Admin:
         self._tls.load_cert_chain(client.public, client.private)
 
     def ready(self) -> bool:
-        """Whether the API server says that it is ready; False while it cannot be reached."""
+        """Whether the API server is ready; False while it cannot be reached."""
         try:
             self.request("GET", "/readyz", timeout=_PROBE_SECONDS)
         except (RefusedError, OSError, http.client.HTTPException):
@@ -45,7 +45,7 @@ class Admin:
         return True
 
     def exists(self, path: str) -> bool:
-        """Whether there is such an object."""
+        """Whether the object at this path exists."""
         try:
             self.request("GET", path)
         except RefusedError as error:
@@ -63,7 +63,7 @@ class Admin:
         content_type: str = "application/json",
         timeout: float = _TIMEOUT_SECONDS,
     ) -> bytes:
-        """One request on a connection of its own."""
+        """Send one request on its own connection, and return the body of the response."""
         connection = self._connect(timeout)
         try:
             return _exchange(connection, method, path, body, content_type)
@@ -71,7 +71,7 @@ class Admin:
             connection.close()
 
     def apply(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create the object, or make the existing one what the body says (server-side apply)."""
+        """Create the object, or update the existing one, by server-side apply."""
         self.request(
             "PATCH",
             f"{path}?fieldManager=longshore-dev&force=true",

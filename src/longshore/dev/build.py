@@ -1,8 +1,8 @@
-"""Builds the programs of the control plane, or of Prometheus, once and keeps them under what they come from.
+"""Builds the programs of the control plane, or Prometheus, once, and caches them by a hash of their sources.
 
-Each program is written under another name, flushed, renamed, and only then entered in the manifest with its
-size and checksum. So a build that was killed goes on where it stopped, a damaged file is built again, and
-programs that are all there are recognized in a millisecond. A lock keeps two builds apart.
+Each program is written under another name, flushed, renamed, and only then added to the manifest with its
+size and checksum. So a build that was killed continues where it stopped, a damaged file is built again, and a
+complete build is recognized in a millisecond. A lock prevents two builds at the same time.
 """
 
 import errno
@@ -36,12 +36,13 @@ _KUBERNETES_FLAGS = " ".join(
         f"-X {_VERSION_PACKAGE}.gitMinor={_MINOR}",
     ]
 )
-# Of the stages that KWOK ships: nodes become Ready and renew leases; pods run, finish and go at once.
+# The stages of KWOK that are used: nodes become Ready and renew leases; pods run, finish, and end
+# immediately.
 _STAGE_FOLDERS = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
-# A first build takes 5 GiB of Go's own caches (sources and compiled packages) and half a GiB of ours.
+# A first build takes 5 GiB in Go's caches (sources and compiled packages), and half a GiB in ours.
 _FIRST_BUILD_SPACE = 6 * GIB
 _REBUILD_SPACE = 1 * GIB
-# Likewise 1.6 GiB, some of which the control plane needs as well.
+# A first build of Prometheus takes 1.6 GiB, some of which the control plane needs too.
 _PROMETHEUS_SPACE = 2 * GIB
 
 
@@ -56,7 +57,7 @@ class _Program:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Programs that are built together and lie in one folder."""
+    """Programs that are built together into one folder."""
 
     title: str
     name: str
@@ -83,7 +84,7 @@ CONTROL_PLANE = Bundle(
     ),
     others=(STAGES,),
 )
-# Without its pages, and without the clouds that it can find targets in: nobody asks for them here.
+# Without the web pages and the service discovery for clouds, which are not used here.
 PROMETHEUS = Bundle(
     "Prometheus",
     "prometheus",
@@ -101,7 +102,10 @@ PROMETHEUS = Bundle(
 
 
 def programs_folder(bundle: Bundle = CONTROL_PLANE) -> Path:
-    """Where the programs are, or will be: another folder whenever anything they come from changes."""
+    """Return the folder of the programs.
+
+    It is a different one whenever anything that they depend on changes.
+    """
     digest = hashlib.sha256(f"{platform.machine()} {GO_SETTINGS} {_STAGE_FOLDERS}".encode())
     for program in bundle.programs:
         digest.update(repr(program).encode() + program.tags.encode())
@@ -112,13 +116,13 @@ def programs_folder(bundle: Bundle = CONTROL_PLANE) -> Path:
 
 
 def missing(bundle: Bundle = CONTROL_PLANE) -> list[str]:
-    """The files that have to be built, or built again."""
+    """Return the files that must be built, or built again."""
     manifest = Manifest(programs_folder(bundle))
     return [name for name in bundle.files if not manifest.intact(name)]
 
 
 def build(progress: Progress | None = None, *, bundle: Bundle = CONTROL_PLANE) -> Path:
-    """The folder with every program of the bundle, built now where something is missing."""
+    """Return the folder with all programs of the bundle, after building the missing ones."""
     require_linux()
     folder = programs_folder(bundle)
     if not missing(bundle):
@@ -126,7 +130,7 @@ def build(progress: Progress | None = None, *, bundle: Bundle = CONTROL_PLANE) -
     progress = progress or PlainProgress()
     private_folder(folder)
     with locked(folder / "lock", waiting=lambda: progress.note("waiting for another build to finish")):
-        needed = missing(bundle)  # another build may have made them meanwhile
+        needed = missing(bundle)  # another build may have built them meanwhile
         if needed:
             _build(bundle, folder, needed, progress)
     return folder

@@ -1,7 +1,7 @@
-"""Where `longshore dev` keeps things: one folder for each user, safe to delete when no cluster runs.
+"""The cache of `longshore dev`: one folder for each user, safe to delete when no cluster runs.
 
-Built programs are kept under their version, named clusters under their name, and the clusters of test
-processes under the process that owns them, so that what a killed process left behind can be recognized.
+It has folders for built programs by version, for named clusters by name, and for the clusters of test
+processes by the process that owns them, so that the remains of a killed process can be recognized.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ GIB = 1 << 30
 
 
 def cache_folder() -> Path:
-    """`$LONGSHORE_CACHE`, else `longshore` in the user's cache folder."""
+    """Return `$LONGSHORE_CACHE`, or else `longshore` in the user's cache folder."""
     if chosen := os.environ.get("LONGSHORE_CACHE"):
         return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")
@@ -26,7 +26,7 @@ def cache_folder() -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its owner can read: clusters hold keys."""
+    """Create a folder that only its owner can read, because clusters contain keys."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -37,10 +37,10 @@ def private_folder(path: Path) -> Path:
 
 
 def require_linux() -> None:
-    """Components end with their owner by a Linux mechanism, so nothing else will do."""
+    """Raise unless this is Linux: components end with their owner by a mechanism that only Linux has."""
     if sys.platform != "linux":
         raise UserError(
-            f"longshore dev needs Linux, this is {sys.platform}: use a Linux machine or container"
+            f"longshore dev needs Linux, but this is {sys.platform}: use a Linux machine or container"
         )
 
 
@@ -51,7 +51,7 @@ def remove_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
-    """Keep other processes out; `waiting` is called when another one has to be waited for."""
+    """Hold a lock that excludes other processes. `waiting` is called if another one holds it."""
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,10 +62,10 @@ def locked(path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 def require_space(folder: Path, needed: int, *, purpose: str) -> None:
-    """Say that the disk is too full before the work begins, not when it is half done."""
+    """Raise if the disk has too little space, before the work begins rather than halfway through."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if (free := shutil.disk_usage(existing).free) < needed:
         raise UserError(
             f"{purpose} needs {needed / GIB:.2g} GiB of free disk space at {folder}, "
-            f"only {free / GIB:.2g} GiB are left: free some, then try again"
+            f"but only {free / GIB:.2g} GiB are left: free some, then try again"
         )

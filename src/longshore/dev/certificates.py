@@ -1,7 +1,7 @@
-"""A certificate authority for each cluster, and what it signs: one server, one client for each component.
+"""A certificate authority for each cluster, which signs one server certificate and several client ones.
 
-All keys are P-256: made in a millisecond, and accepted everywhere in Kubernetes, as the key that signs
-service account tokens too. Nothing here outlives the cluster's folder.
+All keys are P-256: they are generated in a millisecond, and accepted everywhere in Kubernetes, including the
+key that signs service account tokens. All files are in the cluster's folder, and are deleted with it.
 """
 
 import ipaddress
@@ -22,7 +22,10 @@ _CLOCK_SKEW = timedelta(hours=1)
 
 
 class Authority:
-    """Signs the certificates of one cluster and writes them to its folder, keys for the owner's eyes only."""
+    """Signs the certificates of one cluster and writes them to its folder.
+
+    Only the owner can read the keys.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,7 +40,7 @@ class Authority:
         )
 
     def server(self, name: str, *, hosts: list[str], addresses: list[str]) -> Pair:
-        """A server certificate for these host names and addresses."""
+        """Write a server certificate for these host names and addresses."""
         names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
         names += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
         key = _new_key()
@@ -49,7 +52,7 @@ class Authority:
         return self._write(name, certificate, key)
 
     def client(self, name: str, *, user: str, group: str | None = None) -> Pair:
-        """A client certificate that the API server takes for this user and group."""
+        """Write a client certificate by which the API server recognizes this user and group."""
         key = _new_key()
         certificate = self._certificate(_name(user, group), key).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
@@ -57,7 +60,7 @@ class Authority:
         return self._write(name, certificate, key)
 
     def signing_key(self, name: str) -> Pair:
-        """A key pair for service account tokens; no certificate is involved."""
+        """Write a key pair that signs service account tokens, without a certificate."""
         key = _new_key()
         pair = Pair(self._folder / f"{name}.pub", self._folder / f"{name}.key")
         pair.public.write_bytes(
@@ -76,7 +79,7 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - _CLOCK_SKEW)
             .not_valid_after(now + _VALIDITY)
-            # Python from 3.13 on refuses certificates without these two.
+            # Python 3.13 and later rejects certificates without these two.
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
@@ -122,7 +125,7 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
 
 
 def _write_private(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    # SEC 1, because Go reads an EC key for tokens in this form in every version.
+    # SEC 1, because every version of Go reads an EC key for tokens in this form.
     content = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)

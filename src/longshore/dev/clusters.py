@@ -1,8 +1,8 @@
-"""Clusters with a name, each owned by a supervisor of its own that outlives the command that started it.
+"""Named clusters, each owned by its own supervisor, which outlives the command that started it.
 
-All that is known of one is the record that its supervisor keeps in the cluster's folder. Whether it runs
-is asked of the kernel, so a supervisor that was killed needs no clean-up to be seen as dead: what it left
-goes with the next `up` or `down` of that name.
+The supervisor keeps a record in the cluster's folder. Whether it runs is looked up in /proc, so a supervisor
+that was killed is recognized as dead without any cleanup. The next `up` or `down` of that name removes what
+it left.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ State = Literal["running", "degraded", "starting", "dead"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster is made of; the supervisor gets it as its argument."""
+    """The options of a cluster; the supervisor gets them as its argument."""
 
     name: str
     nodes: int
@@ -41,8 +41,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     controller_manager: bool
 
 
-class Record(msgspec.Struct, kw_only=True):
-    """What the supervisor writes down about its cluster."""
+class ClusterRecord(msgspec.Struct, kw_only=True):
+    """What the supervisor records about its cluster."""
 
     options: Options
     supervisor: Owner
@@ -66,10 +66,10 @@ class Cluster:
     def __init__(self, name: str) -> None:
         self.name = name
         self.folder = folder_of(name)
-        self.record: Record | None = None
-        # There is none if the supervisor was killed before it could write one.
+        self.record: ClusterRecord | None = None
+        # There is no record if the supervisor was killed before it could write one.
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            self.record = msgspec.json.decode(_record_file(name).read_bytes(), type=Record)
+            self.record = msgspec.json.decode(_record_file(name).read_bytes(), type=ClusterRecord)
 
     @property
     def kubeconfig(self) -> Path:
@@ -85,25 +85,25 @@ class Cluster:
 
 
 def clusters() -> list[Cluster]:
-    """Every named cluster, dead ones included."""
+    """Return all named clusters, including dead ones."""
     root = cache_folder() / "clusters"
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
     return [Cluster(path.name) for path in folders]
 
 
 def find(name: str) -> Cluster:
-    """The cluster of that name, dead or alive."""
+    """Return the cluster with this name, dead or alive."""
     _require_valid(name)
     if not folder_of(name).is_dir():
         known = ", ".join(cluster.name for cluster in clusters()) or "none"
         raise UserError(
-            f"no cluster named {name} (there are: {known}): start it with `longshore dev up --name {name}`"
+            f"no cluster named {name} (existing: {known}): start it with `longshore dev up --name {name}`"
         )
     return Cluster(name)
 
 
 def running(name: str) -> Cluster:
-    """The cluster of that name, which can be talked to."""
+    """Return the cluster with this name. Raises unless it is running."""
     cluster = find(name)
     if cluster.state in ("dead", "starting"):
         raise UserError(f"cluster {name} is {cluster.state}: start it with `longshore dev up --name {name}`")
@@ -111,7 +111,7 @@ def running(name: str) -> Cluster:
 
 
 def up(options: Options, progress: Progress) -> Cluster:
-    """Start a cluster and leave its supervisor behind; returns when all of it is ready."""
+    """Start a cluster, and return when it is ready. Its supervisor keeps running."""
     require_linux()
     name = options.name
     _require_valid(name)
@@ -129,7 +129,7 @@ def up(options: Options, progress: Progress) -> Cluster:
 
 
 def down(name: str, progress: Progress) -> Cluster:
-    """End a cluster and remove its folder; returns what it was before, when every process of it is gone."""
+    """End a cluster and all of its processes, and remove its folder. Return the cluster as it was before."""
     find(name)
     with _reserved(name, progress):
         cluster = find(name)
@@ -152,8 +152,8 @@ def _record_file(name: str) -> Path:
 def _require_valid(name: str) -> None:
     if not is_dns_label(name):
         raise UserError(
-            f"{name!r} is no name for a cluster: use up to 63 lower-case letters, digits and dashes, "
-            "as in my-cluster"
+            f"{name!r} is not a valid cluster name: use up to 63 lowercase letters, digits, and dashes, "
+            "such as my-cluster"
         )
 
 
@@ -183,7 +183,7 @@ def _start_supervisor(options: Options, programs: Path) -> None:
             start_new_session=True,
         )
     try:
-        # One line when it is ready or has failed, the end of the pipe when it died without a word.
+        # One line when it is ready or has failed; end of file if it ended without a message.
         answer = process.stdout.readline() if process.stdout else b""
     except BaseException:
         process.terminate()
@@ -191,14 +191,14 @@ def _start_supervisor(options: Options, programs: Path) -> None:
         raise
     if not answer:
         process.wait()
-        raise UserError(f"the supervisor ended at start: {last_trouble(log)}; log: {log}")
+        raise UserError(f"the supervisor ended while starting: {last_trouble(log)}; log: {log}")
     if error := msgspec.json.decode(answer)["error"]:
         process.wait()
         raise UserError(error)
 
 
-def _end(process: Owner, wish: signal.Signals) -> None:
-    """Ask the process to end, insist after a while, and wait until it has ended."""
+def _end(process: Owner, first: signal.Signals) -> None:
+    """End the process with this signal, or with SIGKILL if that takes too long, and wait for its end."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -206,7 +206,7 @@ def _end(process: Owner, wish: signal.Signals) -> None:
     try:
         if not process.alive:  # its number belongs to another process now
             return
-        signal.pidfd_send_signal(handle, wish)
+        signal.pidfd_send_signal(handle, first)
         if not select.select([handle], [], [], _END_SECONDS)[0]:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
             select.select([handle], [], [], _END_SECONDS)

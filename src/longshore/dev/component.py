@@ -1,7 +1,7 @@
-"""One process of a control plane: started with a log of its own, ended with its owner at the latest.
+"""One process of a control plane, with its own log. It ends with its owner at the latest.
 
-The kernel sends SIGKILL when the *thread* that started a process ends, so all are started from one thread
-that lives as long as the owner: a control plane may be started from any thread.
+The kernel sends SIGKILL when the *thread* that started a process ends. So all of them are started from one
+thread that lives as long as the owner, and a control plane may be started from any thread.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="longshore-dev-s
 
 
 class Component:
-    """A program with its arguments, and the process that runs it while it does."""
+    """A program with its arguments, and the process that runs it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Component:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C in the owner's terminal is for the owner alone
+                start_new_session=True,  # Ctrl-C in the owner's terminal must reach only the owner
             ).result()
 
     @property
@@ -63,23 +63,23 @@ class Component:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the ended process (negative: the signal), None while it runs."""
+        """The exit code of the process, negative if a signal ended it; None while it runs."""
         return self._process.poll() if self._process else None
 
     def kill(self) -> None:
-        """End the process at once, as a crash would, and wait until it is gone."""
+        """End the process immediately, as a crash would, and wait until it is gone."""
         if self._process:
             self._process.kill()
             self._process.wait()
 
     def restart(self) -> None:
-        """Start the same program on the same data and port again, and wait until it is ready."""
+        """Start the program again with the same data and port, and wait until it is ready."""
         self.kill()
         self.start()
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Wait until the process serves, where that can be asked; raise when it ends instead."""
+        """Wait until the process is ready, if that can be checked. Raises if it ends instead."""
         deadline = time.monotonic() + _READY_SECONDS
         while self._ready and not self._ready():
             self.require_running()
@@ -91,7 +91,7 @@ class Component:
             time.sleep(_POLL_SECONDS)
 
     def require_running(self) -> None:
-        """Raise with the reason in its log when the process has ended."""
+        """Raise an error with the reason from its log if the process has ended."""
         if (code := self.exit_code) is not None:
             raise UserError(
                 f"{self.name} ended (exit code {code}): {last_trouble(self.log)}; log: {self.log}"
@@ -99,7 +99,7 @@ class Component:
 
 
 def last_trouble(log: Path) -> str:
-    """The line of a log that most likely tells why the process ended."""
+    """Return the line of the log that most likely says why the process ended."""
     lines: list[str] = []
     with contextlib.suppress(OSError):
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
@@ -111,7 +111,10 @@ def last_trouble(log: Path) -> str:
 def run_bound(
     command: list[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, or to ours. Its output stays in memory: the disk may be what is full."""
+    """Run a program until it ends, or until this process does.
+
+    Its output stays in memory, because a full disk may be the reason for which it fails.
+    """
     return subprocess.run(
         _bound(command),
         cwd=cwd,

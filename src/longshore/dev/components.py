@@ -1,8 +1,8 @@
-"""The command line of each component: the one place that knows their flags.
+"""The command line of each component: the only module that knows their flags.
 
-etcd listens on sockets in the cluster's folder, which only the owner may enter: as safe as certificates of
-its own, with no ports to pick. The controller manager, the scheduler and KWOK serve nothing, so the API
-server's is the only port of a cluster. All logs and relative paths are in the cluster's folder.
+etcd listens on sockets in the cluster's folder, which only the owner may enter. This is as safe as
+certificates, and needs no ports. The controller manager, the scheduler, and KWOK serve nothing, so the API
+server has the only port of a cluster. All logs and relative paths are in the cluster's folder.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from longshore.dev.keys import Pair
 
 AUDIT_LOG = "audit.log"
 
-# KWOK renews a lease every quarter of this: rarely enough that thousands of idle nodes cost little.
+# KWOK renews a lease after a quarter of this time. That is rare enough for thousands of idle nodes.
 _NODE_LEASE_SECONDS = 160
-# Long enough for an API server that a test keeps down for a while: no node turns NotReady by it.
+# Long enough that no node becomes NotReady when a test stops the API server for a while.
 _NODE_GRACE = "10m"
-# Without KWOK nobody renews anything, and a node stays as it was created.
+# Without KWOK leases are not renewed, and a node stays as it was created.
 _NODE_GRACE_WITHOUT_KWOK = "87600h"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where a cluster lives: its folder, its programs, its port, its keys."""
+    """The folder, the programs, the port, and the keys of a cluster."""
 
     folder: Path
     programs: Path
@@ -68,7 +68,7 @@ def api_server(
         "--advertise-address=127.0.0.1",
         f"--secure-port={site.port}",
         "--permit-port-sharing",  # with the socket that holds the port, see ports.py
-        "--endpoint-reconciler-type=none",  # a loopback address is no endpoint
+        "--endpoint-reconciler-type=none",  # a loopback address is not a valid endpoint
         f"--tls-cert-file={site.server.public}",
         f"--tls-private-key-file={site.server.private}",
         f"--client-ca-file={site.ca_file}",
@@ -84,7 +84,7 @@ def api_server(
         "--profiling=false",
     ]
     if not controller_manager:
-        # Nobody would take the taint off a Ready node, and nobody would make a default service account.
+        # Without it, no taint of a Ready node is removed, and no default service account is created.
         arguments.append("--disable-admission-plugins=TaintNodesByCondition,ServiceAccount")
     if audit_policy is not None:
         arguments += [f"--audit-policy-file={audit_policy}", f"--audit-log-path={AUDIT_LOG}"]

@@ -1,7 +1,8 @@
-"""A real control plane on this machine that ends when the process that started it does.
+"""A real control plane on this machine, which ends when the process that started it does.
 
-The starting process owns every component. All state is one folder: certificates, kubeconfigs, logs, etcd's
-data. `longshore dev up` leaves a supervisor behind that holds one of these; a test process holds its own.
+The starting process owns all components. All state is in one folder: certificates, kubeconfigs, logs, and the
+data of etcd. `longshore dev up` starts a supervisor that owns a control plane; a test process owns one
+itself.
 """
 
 import time
@@ -21,12 +22,12 @@ from longshore.dev.ports import Port
 from longshore.errors import UserError
 
 _POLL_SECONDS = 0.05
-# Generous: a loaded machine may need long, and a component that ends is noticed at once.
+# Generous, because a busy machine may need long. A component that ends is noticed immediately anyway.
 _SETTLE_SECONDS = 120
 _SECONDS_PER_NODE = 0.1
-# Thousands of nodes are megabytes an answer: asking must not become the load that delays them.
+# With thousands of nodes, each response has megabytes: polling must not become the load that delays them.
 _PAUSE_PER_NODE = 0.0005
-# etcd sets 64 MiB aside for its log at once, and again as it fills.
+# etcd allocates 64 MiB for its log at the start, and again as it fills.
 _CLUSTER_SPACE = GIB // 4
 _ROLES = "/apis/rbac.authorization.k8s.io/v1"
 _SERVER_HOSTS = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
@@ -34,7 +35,7 @@ _SERVER_ADDRESSES = ["127.0.0.1", "10.96.0.1"]
 
 
 class ControlPlane:
-    """A running cluster, begun with `ControlPlane.start()`. As a context manager it ends with the block."""
+    """A running cluster, created by `ControlPlane.start()`. As a context manager, it ends with the block."""
 
     def __init__(
         self,
@@ -111,11 +112,11 @@ class ControlPlane:
         audit_policy: Path | None = None,
         folder: Path | None = None,
     ) -> Self:
-        """Build what is missing, start everything, and return once the API server and the nodes are ready.
+        """Build what is missing, start everything, and return when the API server and the nodes are ready.
 
         Without KWOK, nodes are created Ready and stay so, but pods bound to them do not run. Without the
-        controller manager there are no default service accounts, and nothing asks for them. With an
-        `audit_policy`, a file, the API server writes the requests that this is about to `audit_log`.
+        controller manager, there are no default service accounts, and pods do not need them. With an
+        `audit_policy` (a file), the API server writes the requests that match it to `audit_log`.
         """
         require_linux()
         programs = build()
@@ -134,7 +135,7 @@ class ControlPlane:
             if nodes:
                 plane.add_nodes(nodes)
         except BaseException:
-            plane._end_processes()  # the folder stays: its logs tell what went wrong
+            plane._end_processes()  # the folder stays, because its logs show what went wrong
             raise
         return plane
 
@@ -153,12 +154,12 @@ class ControlPlane:
 
     @property
     def components(self) -> list[Component]:
-        """What was started, in the order of its start."""
+        """The components in the order in which they were started."""
         parts = [self.etcd, self.api_server, self.controller_manager, self.scheduler, self.kwok]
         return [part for part in parts if part is not None]
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 - the name subprocess uses
-        """What our kubectl prints as the administrator; raises `KubectlError` with its complaint."""
+        """Run kubectl as the administrator and return its output. Raises `KubectlError` if it fails."""
         return kubectl.run(self._kubectl, self.kubeconfig, arguments, stdin=input)
 
     def get(self, path: str) -> Any:
@@ -187,7 +188,7 @@ class ControlPlane:
         prefix: str = "node-",
         labels: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Create nodes, wait until they are Ready, and return their names, numbered on from the last call."""
+        """Create nodes, wait until they are Ready, and return their names, whose numbers continue."""
         first = self._nodes_made.get(prefix, 0)
         self._nodes_made[prefix] = first + count
         names = [f"{prefix}{number}" for number in range(first, first + count)]
@@ -212,9 +213,9 @@ class ControlPlane:
         rules: Sequence[Mapping[str, Any]] | None = None,
         cluster_role: str | None = None,
     ) -> Path:
-        """A kubeconfig for a service account with exactly these rights (none if none are given).
+        """Create a service account with only these rights, and return a kubeconfig for it.
 
-        `rules` are those of a ClusterRole made for it; `cluster_role` names an existing one.
+        `rules` are the rules of a new ClusterRole for it; `cluster_role` names an existing one.
         """
         self._admin.apply(
             f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}",
@@ -240,7 +241,7 @@ class ControlPlane:
         )
 
     def token(self, namespace: str, name: str, *, seconds: int = 24 * 3600) -> str:
-        """A token of the service account; the API server gives none for less than 600 seconds."""
+        """Return a token of the service account. The API server requires at least 600 seconds."""
         answer = self._admin.request(
             "POST",
             f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
@@ -263,7 +264,7 @@ class ControlPlane:
             self._wait_for_default_account(name)
 
     def delete_namespace(self, name: str) -> None:
-        """Begin to delete a namespace, without waiting for its end."""
+        """Start to delete a namespace, without waiting until it is gone."""
         self._admin.request("DELETE", f"/api/v1/namespaces/{name}")
 
     def _start_components(self) -> None:
@@ -327,7 +328,7 @@ class ControlPlane:
             time.sleep(pause)
 
     def _end_processes(self) -> None:
-        # Clients before servers, or they would fill their logs with the absence.
+        # Clients before servers, or they would fill their logs with connection errors.
         for component in reversed(self.components):
             component.kill()
         self._port.release()

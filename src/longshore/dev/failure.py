@@ -1,16 +1,16 @@
-"""Reading what a failed build or installation printed: which line to show, and was the disk full."""
+"""Reads the output of a failed build or installation: which line to show, and whether the disk was full."""
 
 import errno
 import os
 
 from longshore.errors import UserError
 
-# What tools print around the line that tells the reason.
+# The beginnings of lines that do not say the reason.
 _NOISE = ("note:", "hint:", "#", "[notice]", "go: downloading")
 
 
 def disk_full(output: str) -> bool:
-    """Whether a tool ran out of space, in the words that Go, uv and pip all use."""
+    """Whether a tool ran out of disk space. Go, uv, and pip all print the same words."""
     return os.strerror(errno.ENOSPC).lower() in output.lower()
 
 

@@ -49,7 +49,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """The name of a new namespace in the shared cluster, deleted afterwards."""
+    """The name of a new namespace in the shared cluster, which is deleted afterwards."""
     name = f"test-{secrets.token_hex(4)}"
     control_plane.create_namespace(name)
     yield name

@@ -1,4 +1,4 @@
-"""Kubeconfig files that stand alone: the authority, certificate and key or token are inside."""
+"""Self-contained kubeconfig files: they include the authority and the certificate and key, or the token."""
 
 import base64
 import os
@@ -33,7 +33,7 @@ def write_kubeconfig(
         "contexts": [{"name": name, "context": {"cluster": "longshore-dev", "user": name}}],
         "current-context": name,
     }
-    # In one step: somebody who starts with an older one may be reading it.
+    # Replaced in one step, because a process that is starting may be reading the old file.
     new = path.with_name(f"{path.name}.new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         yaml.safe_dump(config, file, sort_keys=False)

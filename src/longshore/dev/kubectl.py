@@ -1,4 +1,4 @@
-"""Our kubectl, pointed at one cluster, with its discovery cache in the cluster's own folder."""
+"""Runs kubectl for one cluster, with its discovery cache in the cluster's folder."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ _TIMEOUT_SECONDS = 120
 
 
 class KubectlError(UserError):
-    """kubectl refused: the text is its own message."""
+    """kubectl failed. The text is its own message."""
 
 
 def environment(kubeconfig: Path) -> dict[str, str]:
-    """The environment in which kubectl talks to the cluster of this kubeconfig and to no other."""
+    """Return the environment in which kubectl uses only the cluster of this kubeconfig."""
     return os.environ | {
         "KUBECONFIG": str(kubeconfig),
         "KUBECACHEDIR": str(kubeconfig.parent / "kubectl-cache"),
@@ -22,7 +22,7 @@ def environment(kubeconfig: Path) -> dict[str, str]:
 
 
 def run(program: Path, kubeconfig: Path, arguments: tuple[str, ...], *, stdin: str | None = None) -> str:
-    """What kubectl prints; raises with what it complains about."""
+    """Run kubectl and return its output. Raises `KubectlError` if it fails."""
     done = subprocess.run(
         [str(program), *arguments],
         env=environment(kubeconfig),

@@ -1,7 +1,7 @@
-"""Becomes another program that ends when its parent does, however the parent ends.
+"""Replaces itself with another program, which ends when its parent does, for whatever reason.
 
-Run as a script between the owner of a cluster and each component: the request for a SIGKILL at the parent's
-death outlives exec, and asking for it here instead of in a forked copy of the owner is safe with threads.
+It runs as a script between the owner of a cluster and each component. The request for a SIGKILL when the
+parent dies survives exec. Making it here, instead of in a forked copy of the owner, is safe with threads.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 def _main() -> None:
     parent, program, *arguments = sys.argv[1:]
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != int(parent):  # the parent died before the request was in place
+    if os.getppid() != int(parent):  # the parent died before the request was made
         sys.exit(1)
     os.execv(program, [program, *arguments])  # noqa: S606
 

@@ -1,4 +1,4 @@
-"""Which files of a folder are whole: written to the end, and not touched since."""
+"""Records which files of a folder are intact: completely written, and not changed since."""
 
 import contextlib
 import hashlib
@@ -16,18 +16,21 @@ class _Entry(TypedDict):
 
 
 class Manifest:
-    """The list of the whole files of a folder, kept in the folder."""
+    """The list of the intact files of a folder, stored in the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file = folder / "manifest.json"
         self._entries: dict[str, _Entry] = {}
-        # No list, or one that was cut off, is an empty list.
+        # A missing or truncated list counts as empty.
         with contextlib.suppress(OSError, ValueError):
             self._entries = json.loads(self._file.read_text())
 
     def intact(self, name: str) -> bool:
-        """Whether the file is as it was written; read only when its time differs, as in a copied folder."""
+        """Whether the file is as it was written.
+
+        It is read only if its time differs, as in a copied folder.
+        """
         entry = self._entries.get(name)
         try:
             stat = (self._folder / name).stat()
@@ -39,7 +42,10 @@ class Manifest:
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Where to write the file; it gets its name and its entry when the block ends without an error."""
+        """Yield the path to write to.
+
+        The file gets its name and its entry if the block ends without an error.
+        """
         partial = self._folder / f".{name}.partial"
         try:
             yield partial
@@ -62,6 +68,6 @@ def _checksum(path: Path) -> str:
 
 
 def _flush(path: Path) -> None:
-    """A file that is named must survive a power cut whole."""
+    """Write the file to disk, so that it is complete after a power failure."""
     with path.open("rb") as file:
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Nodes of a development cluster: made in bulk as API objects, brought to life by KWOK where it runs."""
+"""The nodes of a development cluster: API objects that are created in bulk, and run by KWOK if present."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 def node_object(
     name: str, *, cpu: str, memory: str, pods: str, labels: Mapping[str, str], ready: bool
 ) -> dict[str, Any]:
-    """A node object; `ready` is for clusters where no KWOK will report its status."""
+    """Return a node object. Set `ready` for clusters without KWOK, which would report the status."""
     room = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1Ti"}
     status: dict[str, Any] = {"allocatable": room, "capacity": room}
     if ready:
@@ -81,7 +81,7 @@ class _NodeList(msgspec.Struct):
 
 
 def not_usable(names: Iterable[str], node_list: bytes) -> set[str]:
-    """Those of the named nodes that are not Ready in this answer, or still carry the taint for it."""
+    """Return the named nodes that are not Ready in this list, or that still have the not-ready taint."""
     usable = {
         item.metadata.name for item in msgspec.json.decode(node_list, type=_NodeList).items if item.usable
     }

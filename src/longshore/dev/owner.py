@@ -1,4 +1,4 @@
-"""Which process something belongs to, told apart from a later process with the same number."""
+"""The process that owns something, distinguished from a later process with the same PID."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 
 class Owner(NamedTuple):
-    """A process by its number and the moment of its start, in clock ticks since boot."""
+    """A process, identified by its PID and its start time in clock ticks since boot."""
 
     pid: int
     started: int
@@ -33,9 +33,9 @@ class Owner(NamedTuple):
 
 
 def _start_ticks(pid: int) -> int | None:
-    """Field 22 of the process's stat; None for a process that does not exist or has ended."""
+    """Return field 22 of /proc/PID/stat, or None if the process does not exist or has ended."""
     try:
-        # The name of the program, field 2, is in brackets and may hold blanks and brackets itself.
+        # Field 2, the name of the program, is in parentheses and may itself contain spaces and parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None

@@ -1,8 +1,8 @@
-"""Ports that nobody else can take between choosing them and using them.
+"""Ports that no other program can take between choosing and using them.
 
-The kernel picks a free port for a socket that is bound but never listens. The API server then listens on
-the same port by SO_REUSEPORT (`--permit-port-sharing`), which the kernel allows to the same user only. So
-there is no race to lose, and the port stays ours while the API server is down.
+The kernel picks a free port for a socket that is bound but never listens. The API server then listens on the
+same port with SO_REUSEPORT (`--permit-port-sharing`), which the kernel allows only for the same user. So
+there is no race, and the port stays reserved while the API server is down.
 """
 
 import socket
@@ -11,7 +11,7 @@ from longshore.errors import UserError
 
 
 class Port:
-    """A TCP port of 127.0.0.1, kept from others until it is released."""
+    """A TCP port of 127.0.0.1, reserved until it is released."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""Progress of a long build: a live line with its clock on a terminal, plain lines everywhere else."""
+"""The progress of a long build: a live line with a clock on a terminal, plain lines everywhere else."""
 
 import contextlib
 import sys
@@ -8,17 +8,17 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told by a build what it is at."""
+    """Reports the progress of a build."""
 
     def note(self, text: str) -> None:
-        """Say something that is no step."""
+        """Report something that is not a step."""
 
     def step(self, number: int, total: int, name: str) -> contextlib.AbstractContextManager[None]:
-        """A step, for as long as the block runs."""
+        """Report a step, which lasts as long as the block."""
 
 
 class PlainProgress:
-    """Lines on stderr, for logs and CI: one when a step begins, one when it is done."""
+    """Writes lines to stderr, for logs and CI: one when a step begins and one when it is done."""
 
     def note(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")
@@ -33,7 +33,7 @@ class PlainProgress:
 
 
 class TerminalProgress:
-    """A spinner and the elapsed time of the step under way; finished steps stay above it."""
+    """Shows a spinner and the elapsed time of the current step. Finished steps stay above it."""
 
     def __init__(self) -> None:
         from rich.console import Console

@@ -1,7 +1,7 @@
-"""A real Prometheus for tests, and an exporter that it scrapes: nodes with whatever load a test wants.
+"""A real Prometheus for tests, and an exporter that it scrapes, so that a test can set the load of nodes.
 
-What is put into the exporter is served once, with the times that stand in it. So a quarter of an hour of
-history is there after one scrape, and nobody has to wait for it.
+Samples that are put into the exporter are served once, with their own times. So 15 minutes of history are
+available after one scrape, without waiting.
 """
 
 import json
@@ -27,14 +27,14 @@ _CONFIGURATION = """\
 global: {{scrape_interval: {interval}ms, scrape_timeout: {interval}ms}}
 scrape_configs:
 - job_name: node
-  # One server plays all nodes: they say themselves who they are.
+  # One server represents all nodes, and the samples name their node.
   honor_labels: true
   static_configs: [{{targets: ['127.0.0.1:{port}']}}]
 """
 
 
 class MonitoredNodes:
-    """What the exporter will say, and where to ask Prometheus what it has heard."""
+    """The samples for the exporter to serve, and the address at which Prometheus answers queries."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -43,17 +43,17 @@ class MonitoredNodes:
         self._scrapes = 0
 
     def put(self, exposition: str) -> None:
-        """Samples in Prometheus' text format; returns when they can be asked for."""
+        """Add samples in Prometheus' text format, and return when they can be queried."""
         with self._changed:
             self._waiting += exposition
-            # Once it was served, and then twice again: the scrape before has been stored.
+            # After two more scrapes, the samples of the scrape that served them are stored.
             served = self._changed.wait_for(lambda: not self._waiting, _PUT_SECONDS)
             stored = self._scrapes + 2
             if not (served and self._changed.wait_for(lambda: self._scrapes >= stored, _PUT_SECONDS)):
-                raise UserError(f"Prometheus has not scraped within {_PUT_SECONDS:g} s")
+                raise UserError(f"Prometheus did not scrape within {_PUT_SECONDS:g} s")
 
     def query(self, promql: str) -> Any:
-        """The result of an instant query."""
+        """Return the result of an instant query."""
         url = f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": promql})
         with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 - on this machine
             return json.load(response)["data"]["result"]
@@ -68,7 +68,7 @@ class MonitoredNodes:
 
 @contextmanager
 def monitored_nodes() -> Iterator[MonitoredNodes]:
-    """Prometheus and the exporter, on ports of this machine alone."""
+    """Run Prometheus and the exporter, on ports of the loopback address."""
     program = build(bundle=PROMETHEUS) / "prometheus"
     folder = Path(tempfile.mkdtemp(prefix="longshore-prometheus-"))
     nodes = MonitoredNodes()
@@ -78,7 +78,7 @@ def monitored_nodes() -> Iterator[MonitoredNodes]:
             configuration = _CONFIGURATION.format(interval=round(_SCRAPE_SECONDS * 1000), port=exporter)
             (folder / "prometheus.yml").write_text(configuration)
             nodes.url = f"http://127.0.0.1:{port.number}"
-            # It cannot share a port, so there is a moment in which someone else could take it.
+            # Prometheus cannot share a port, so for a moment another program could take it.
             port.release()
             server = Component(
                 "prometheus",
@@ -105,7 +105,7 @@ def monitored_nodes() -> Iterator[MonitoredNodes]:
 
 @contextmanager
 def _exporting(nodes: MonitoredNodes) -> Iterator[int]:
-    """Serves what is to be scraped; the port."""
+    """Serve the samples, and yield the port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -117,7 +117,7 @@ def _exporting(nodes: MonitoredNodes) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name it has there
-            """Nobody reads that."""
+            """Write no access log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

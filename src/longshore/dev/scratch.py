@@ -1,6 +1,6 @@
-"""Folders of clusters without a name: those of test processes, which may be killed at any moment.
+"""Folders of unnamed clusters, which belong to test processes and may be left behind when these are killed.
 
-The folder's name carries its owner, so the next start can tell which ones nobody owns any more.
+The name of a folder includes its owner, so the next start can recognize and remove those of ended processes.
 """
 
 import secrets
@@ -11,7 +11,7 @@ from longshore.dev.owner import Owner
 
 
 def new_folder() -> Path:
-    """A new folder that this process owns; those of ended processes are removed on the way."""
+    """Return a new folder that this process owns, after removing those of ended processes."""
     root = private_folder(cache_folder() / "scratch")
     for folder in root.iterdir():
         owner = Owner.parse(folder.name.rpartition("-")[0])

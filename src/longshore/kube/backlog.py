@@ -1,20 +1,20 @@
 """Work that may wait for more urgent work, but not for long.
 
-While others are busy few pieces are done at a time, and the more the longer the first of them has waited:
-what is urgent goes ahead, and all the same nothing is put off for more than some seconds.
+While others are busy, few tasks run at a time, and more of them the longer the first one has waited. So
+urgent work goes first, but no task is delayed by more than a few seconds.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 
-# Among busy others: having waited for less than so many seconds, so many pieces are done at a time.
+# How many tasks run at a time while others are busy, if the first one has waited for less than these seconds.
 _SHARES = ((1.0, 4), (3.0, 16))
 MOST_AT_ONCE = 48
 
 
 class Backlog:
-    """Pieces of work, begun in their order. They do not raise."""
+    """Tasks that are started in order. They must not raise."""
 
     def __init__(self, *, others_busy: Callable[[], bool] = lambda: False) -> None:
         self._others_busy = others_busy
@@ -22,12 +22,12 @@ class Backlog:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """How many have not been done."""
+        """The number of tasks that have not ended."""
         return len(self._waiting) + len(self._tasks)
 
     @property
     def delay(self) -> float:
-        """For how many seconds the first of those has waited that have not begun."""
+        """How long the first task that has not started has waited, in seconds."""
         return _now() - self._waiting[0][0] if self._waiting else 0.0
 
     def add(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -35,7 +35,7 @@ class Backlog:
         self._begin()
 
     async def done(self) -> None:
-        """Wait until nothing is left."""
+        """Wait until all tasks have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 

@@ -1,6 +1,6 @@
-"""Requests in the name of whoever calls a command, with their rights and no others.
+"""Requests on behalf of the user of a command, with the user's own permissions.
 
-Whatever goes wrong becomes one line for them; a right that is missing is named by its verb and resource.
+Every failure becomes one line for the user. A missing permission is named by its verb and resource.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,11 +25,11 @@ T = TypeVar("T", bound=ApiObject)
 async def find(
     client: Client, resource: Resource[T], kind: type[T], *, namespace: str, name: str
 ) -> T | None:
-    """The object, or None if there is none. Raises UserError."""
+    """Return the object, or None if it does not exist. Raises UserError."""
     _require(namespace)
     if not is_dns_subdomain(name):
         return None
-    with _told("get", resource, namespace):
+    with _user_errors("get", resource, namespace):
         try:
             body = await client.request("GET", resource.path(namespace=namespace, name=name))
         except ApiError as error:
@@ -46,10 +46,13 @@ async def list_objects(
     namespace: str = "",
     selectors: Mapping[str, str] | None = None,
 ) -> dict[str, T]:
-    """By key, of all namespaces unless one is named. Raises UserError, also if not all can be read."""
+    """Return the objects by key, of one namespace or of all.
+
+    Raises UserError, also if one cannot be decoded.
+    """
     if namespace:
         _require(namespace)
-    with _told("list", resource, namespace):
+    with _user_errors("list", resource, namespace):
         path = resource.path(namespace=namespace)
         listing = await list_all(client, resource, path=path, selectors=selectors)
         if listing.undecodable:
@@ -65,7 +68,7 @@ async def set_labels(
     *,
     dry_run: bool = False,
 ) -> bool:
-    """Set labels of an object without a namespace and take away those that are None; as `patch` does."""
+    """Set labels of a cluster-scoped object, and remove those that are None. Otherwise like `patch`."""
     return await patch(client, resource, {"metadata": {"labels": labels}}, name=name, dry_run=dry_run)
 
 
@@ -78,13 +81,12 @@ async def patch(
     namespace: str = "",
     dry_run: bool = False,
 ) -> bool:
-    """Merge the changes into an object; False if it is gone.
+    """Merge the changes into an object. Return False if it does not exist. Raises UserError.
 
-    Such a patch may be sent twice. With `dry_run` the server says what it would say, and does nothing. Raises
-    UserError.
+    It is safe to send such a patch twice. With `dry_run`, the server checks the request but changes nothing.
     """
     params = {"fieldManager": FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
-    with _told("patch", resource, namespace):
+    with _user_errors("patch", resource, namespace):
         try:
             await client.request(
                 "PATCH",
@@ -101,22 +103,22 @@ async def patch(
 
 
 def _require(namespace: str) -> None:
-    """It becomes part of an address."""
+    """Raise unless the name is valid, because it becomes part of a URL."""
     if not is_dns_label(namespace):
-        raise UserError(f"{namespace!r} cannot be the name of a namespace: use lower case, digits and -")
+        raise UserError(f"{namespace!r} is not a valid namespace: use lowercase letters, digits, and -")
 
 
 @contextmanager
-def _told(verb: str, resource: Resource[Any], namespace: str) -> Iterator[None]:
-    """Turn what the API server says, or fails to say, into a line."""
+def _user_errors(verb: str, resource: Resource[Any], namespace: str) -> Iterator[None]:
+    """Turn every failure of a request into a `UserError` of one line."""
     try:
         yield
     except ApiError as error:
         message = " ".join(error.message.split())
         if error.status == 403:
             where = f" in namespace {namespace}" if namespace else ""
-            raise UserError(f"you need the right to {verb} {resource}{where}: {message}") from error
-        raise UserError(f"the API server refuses to {verb} {resource}: {message}") from error
+            raise UserError(f"you need permission to {verb} {resource}{where}: {message}") from error
+        raise UserError(f"the API server refused to {verb} {resource}: {message}") from error
     except ConnectionFailed as error:
         raise UserError(f"cannot talk to the API server: {error}") from error
     except (Undecodable, msgspec.DecodeError) as error:

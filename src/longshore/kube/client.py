@@ -1,9 +1,9 @@
-"""One connection to the API server for everything ordinary: requests, lists and watches.
+"""The general client for the API server: requests, lists, and watches.
 
     async with Client(load()) as client:
         body = await client.request("GET", "/api/v1/nodes")
 
-Answers come back as bytes, refusals as `ApiError`, silence as `ConnectionFailed`.
+A response is returned as bytes. An error response raises `ApiError`, a missing one raises `ConnectionFailed`.
 """
 
 import asyncio
@@ -22,22 +22,22 @@ from longshore.kube.errors import ConnectionFailed, api_error
 
 USER_AGENT = f"longshore/{__version__}"
 _CONNECT_TIMEOUT = 10.0
-# A peer that vanished without a word is noticed by the kernel after 15 + 3 · 5 seconds.
+# The kernel notices that a peer has disappeared after 15 + 3 · 5 seconds.
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 
 
 def keep_alive(sock: socket.socket) -> None:
-    """Have the kernel probe a silent peer."""
+    """Let the kernel probe a silent peer."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE:
         sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class Sockets:
-    """Makes the sockets of a session and sees to their end.
+    """Creates the sockets of a session, and closes them at its end.
 
-    The polite end of TLS waits for the server, past the end of the session and of the event loop, which then
-    breaks. Nothing of ours is lost by an abrupt end: what was to be read has been read.
+    A clean TLS shutdown would wait for the server, beyond the end of the session and of the event loop, which
+    then fails. Closing abruptly loses nothing, because everything has already been read.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Sockets:
                 sock.shutdown(socket.SHUT_RDWR)
         with suppress(TimeoutError):
             async with asyncio.timeout(1.0):
-                while self._open():  # noqa: ASYNC110 - nobody tells when a transport lets go of its socket
+                while self._open():  # noqa: ASYNC110 - there is no event for a transport that closes its socket
                     await asyncio.sleep(0.001)
 
     def _open(self) -> list[socket.socket]:
@@ -64,7 +64,7 @@ class Sockets:
 
 
 class Client:
-    """An HTTP session with the server, the credentials and the certificates of one `Connection`."""
+    """An HTTP session with the server, the credentials, and the certificates of one `Connection`."""
 
     def __init__(self, connection: Connection, *, user_agent: str = USER_AGENT) -> None:
         self.connection = connection
@@ -75,7 +75,7 @@ class Client:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=128, socket_factory=self._sockets.make, ttl_dns_cache=30),
-            # The body of a list is large and the network to the API server is fast.
+            # No compression: the network to the API server is fast, and the body of a list is large.
             headers={"User-Agent": self.user_agent, "Accept-Encoding": "identity"},
             read_bufsize=2**20,
         )
@@ -100,7 +100,7 @@ class Client:
         accept: str = "application/json",
         timeout: float | None = 30.0,
     ) -> bytes:
-        """Ask once and give the body of the answer."""
+        """Send one request and return the body of the response."""
         limit = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_TIMEOUT)
         headers = {"Accept": accept}
         if body is not None:
@@ -112,7 +112,7 @@ class Client:
     async def stream(
         self, path: str, *, params: Mapping[str, str], accept: str, read_timeout: float
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """An answer that is read as it comes; silence for longer than `read_timeout` ends it."""
+        """Yield a response to be read as it arrives. Silence for longer than `read_timeout` ends it."""
         limit = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=read_timeout)
         async with self._exchange("GET", path, params, None, {"Accept": accept}, limit) as response:
             try:
@@ -155,8 +155,8 @@ class Client:
                         yield response
                         return
                     if response.status == 401 and attempt == 1:
-                        # A token that has just been rotated: nothing was done yet, so ask with the new one,
-                        # and on another connection, since a certificate belongs to its connection.
+                        # The token may just have been rotated. Nothing was done yet, so try again with the
+                        # new one, and on another connection, because a certificate belongs to its connection.
                         connection.credentials.invalidate()
                         response.close()
                         continue
@@ -167,7 +167,7 @@ class Client:
                     f"{connection.server}: {error.os_error or error}", sent=False
                 ) from error
             except TimeoutError as error:
-                raise ConnectionFailed(f"{method} {path}: no answer in time", sent=True) from error
+                raise ConnectionFailed(f"{method} {path}: timed out", sent=True) from error
             except (aiohttp.ClientError, OSError) as error:
                 raise ConnectionFailed(
                     f"{method} {path}: {error or type(error).__name__}", sent=True

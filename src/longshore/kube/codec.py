@@ -1,7 +1,7 @@
-"""How objects travel: the frames of a watch, the pages of a list, and the JSON form of both.
+"""The encoding of objects: the frames of a watch, the pages of a list, and the JSON form of both.
 
-A codec turns bytes into the slim structs of `longshore.api`. JSON serves every resource, custom ones
-included; protobuf (in `protobuf.py`) serves the core types at half the cost for the server.
+A codec turns bytes into the small structs of `longshore.api`. JSON works for every resource, including custom
+ones; protobuf (in `protobuf.py`) works for the core types, at half the cost for the server.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from longshore.api.meta import ApiObject
-from longshore.kube.errors import Status
+from longshore.kube.errors import ApiStatus
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -18,11 +18,11 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Undecodable(Exception):
-    """Bytes that are not the object they should be."""
+    """Bytes that could not be decoded as the expected object."""
 
 
 class Page(msgspec.Struct, Generic[T]):
-    """One page of a list; `continue_token` is empty on the last."""
+    """One page of a list. `continue_token` is empty on the last one."""
 
     items: list[T]
     undecodable: list[str]
@@ -41,14 +41,17 @@ class Page(msgspec.Struct, Generic[T]):
 
 
 class Bookmark(msgspec.Struct):
-    """Nothing changed up to this version; the end of the initial events is marked."""
+    """A watch event that says that all changes up to this version were sent.
+
+    `initial_events_end` marks the end of the initial events.
+    """
 
     resource_version: str
     initial_events_end: bool
 
 
 class Broken(msgspec.Struct):
-    """An object that could not be decoded; what could be read of its metadata says which one it is."""
+    """An object that could not be decoded, with as much of its metadata as could be read."""
 
     key: str
     resource_version: str
@@ -56,7 +59,7 @@ class Broken(msgspec.Struct):
 
 
 class Codec(Protocol[T]):
-    """Bytes to objects, for one resource."""
+    """Decodes the objects of one resource."""
 
     accept_list: str
     accept_watch: str
@@ -64,10 +67,10 @@ class Codec(Protocol[T]):
     def page(self, body: bytes) -> Page[T]: ...
 
     def frames(self, buffer: bytearray) -> Iterator[bytes]:
-        """Take the complete frames of a watch out of the buffer."""
+        """Remove the complete frames of a watch from the buffer, and return them."""
 
-    def event(self, frame: bytes) -> tuple[str, T | Bookmark | Status | Broken]:
-        """The kind of a watch event and what it carries; raises `Undecodable` on rubbish."""
+    def event(self, frame: bytes) -> tuple[str, T | Bookmark | ApiStatus | Broken]:
+        """Return the type of a watch event and its object. Raises `Undecodable` for invalid bytes."""
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -97,12 +100,12 @@ class _Bookmark(msgspec.Struct):
 _decode_list = msgspec.json.Decoder(_List).decode
 _decode_event = msgspec.json.Decoder(_WatchEvent).decode
 _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-_decode_status = msgspec.json.Decoder(Status).decode
+_decode_status = msgspec.json.Decoder(ApiStatus).decode
 _decode_bare = msgspec.json.Decoder(ApiObject).decode
 
 
 class JsonCodec(Generic[T]):
-    """Any resource, decoded straight into the given struct."""
+    """Decodes any resource directly into the given struct."""
 
     accept_list = "application/json"
     accept_watch = "application/json"
@@ -126,7 +129,7 @@ class JsonCodec(Generic[T]):
         del buffer[: end + 1]
         return (line for line in lines if line)
 
-    def event(self, frame: bytes) -> tuple[str, T | Bookmark | Status | Broken]:
+    def event(self, frame: bytes) -> tuple[str, T | Bookmark | ApiStatus | Broken]:
         try:
             event = _decode_event(frame)
             if event.type == "BOOKMARK":

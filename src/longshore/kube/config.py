@@ -1,9 +1,10 @@
-"""Where the API server is and who we are to it, found as kubectl finds it.
+"""The address of the API server and our credentials for it, found as kubectl finds them.
 
     connection = load()                                  # $KUBECONFIG, ~/.kube/config or the pod we run in
     connection = load("cluster.yaml", context="staging")
 
-What is wrong with a file or a certificate is told here, in one line, and not by a handshake that fails later.
+A problem with a file or a certificate is reported here, in one line, rather than by a TLS handshake that
+fails later.
 """
 
 import os
@@ -17,7 +18,7 @@ from longshore.kube import tls
 from longshore.kube.credentials import Credentials, Fixed, TokenFile, basic, bearer
 from longshore.kube.errors import ConnectionFailed
 from longshore.kube.exec_plugin import ExecPlugin
-from longshore.kube.kubeconfig import Cluster, Entry, Kubeconfig, User, known, merged
+from longshore.kube.kubeconfig import Cluster, Kubeconfig, NamedEntry, User, known, merged
 
 __all__ = ["Connection", "Credentials", "in_cluster", "load"]
 
@@ -26,9 +27,9 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """All that a client needs to know of its server.
+    """Everything that a client needs to know about its server.
 
-    Where an exec plugin prints client certificates, `ssl` changes with them: load one for each event loop.
+    If an exec plugin provides client certificates, `ssl` changes with them: load one for each event loop.
     """
 
     # "https://host:port[/prefix]", without a slash at the end
@@ -37,12 +38,12 @@ class Connection:
     ssl: ssl.SSLContext | None
     credentials: Credentials
     namespace: str = "default"
-    # The name that the server's certificate must bear, where it is not the host's
+    # The name that the server's certificate must have, if it is not the host's
     server_hostname: str | None = None
     proxy_url: str | None = None
 
     async def authorization(self) -> str | None:
-        """The Authorization header. A file or plugin that fails now is a connection that fails: try later."""
+        """Return the Authorization header. Raises ConnectionFailed if a file or plugin fails for now."""
         try:
             return await self.credentials.authorization()
         except UserError as error:
@@ -50,13 +51,13 @@ class Connection:
 
 
 def load(kubeconfig: str | Path | None = None, *, context: str | None = None) -> Connection:
-    """The connection of a context, the current one unless named."""
+    """Return the connection of a context; by default, of the current one."""
     if kubeconfig is not None:
         return _connection(merged([Path(kubeconfig)]), context)
     listed = os.environ.get("KUBECONFIG", "")
     candidates = dict.fromkeys(Path(name) for name in listed.split(os.pathsep) if name)
     if not candidates:
-        # Where nobody has a home, as in a bare container, this is a path that does not exist.
+        # Without a home directory, as in a bare container, this is a path that does not exist.
         candidates = {Path(os.path.expanduser("~/.kube/config")): None}  # noqa: PTH111 - Path would raise
     config = merged(path for path in candidates if not _is_missing(path))
     if not config.is_empty:
@@ -71,7 +72,7 @@ def load(kubeconfig: str | Path | None = None, *, context: str | None = None) ->
 
 
 def in_cluster(folder: Path | None = None) -> Connection:
-    """The connection of the pod that we run in, under its service account, which is mounted in the folder."""
+    """Return the connection of the pod that we run in, with its service account, mounted in the folder."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not (host and port):
         raise UserError("not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
@@ -92,7 +93,7 @@ def in_cluster(folder: Path | None = None) -> Connection:
 
 
 def _is_missing(path: Path) -> bool:
-    """Whether there is no such file; one that exists but cannot be reached is an error when it is read."""
+    """Whether the file does not exist. One that exists but is not accessible is an error when it is read."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -128,31 +129,33 @@ def _connection(config: Kubeconfig, name: str | None) -> Connection:
     )
 
 
-def _url(cluster: Entry[Cluster], name: str, value: str) -> str:
+def _url(cluster: NamedEntry[Cluster], name: str, value: str) -> str:
     try:
         parts = urlsplit(value)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # a port that is not a number, or a bracket that is not closed
         usable = False
     if not usable:
         raise cluster.error(f'{name} "{value}" is not a URL: write it as https://host:port')
     if parts.query or parts.fragment or (parts.username and name == "server"):
         raise cluster.error(
-            f'{name} "{parts.hostname}" has more than a host, a port and a path: cut the rest'
+            f'{name} "{parts.hostname}" has more than a host, a port and a path: remove the rest'
         )
     return value.rstrip("/")
 
 
-def _identity(cluster: Entry[Cluster], user: Entry[User]) -> tuple[ssl.SSLContext, Credentials]:
-    """Both sides of the proof: whom we trust and what we show.
+def _identity(cluster: NamedEntry[Cluster], user: NamedEntry[User]) -> tuple[ssl.SSLContext, Credentials]:
+    """Return the authority that we trust and the credentials that we present.
 
-    Without TLS there is neither: like kubectl, we show no credentials to a server that cannot prove its own.
+    Without TLS there are none: like kubectl, we send no credentials to a server that we cannot verify.
     """
     given, skip = cluster.value, cluster.value.insecure_skip_tls_verify
     path, data = given.certificate_authority, given.certificate_authority_data
     authority = cluster.content("certificate-authority", path=path, data=data)
     if authority is not None and skip:
-        raise cluster.error("certificate-authority and insecure-skip-tls-verify exclude each other: keep one")
+        raise cluster.error(
+            "certificate-authority and insecure-skip-tls-verify cannot be combined: keep one of them"
+        )
     try:
         context = tls.trust(authority, verify=not skip)
     except tls.Unusable as problem:
@@ -161,9 +164,9 @@ def _identity(cluster: Entry[Cluster], user: Entry[User]) -> tuple[ssl.SSLContex
 
 
 def _credentials(
-    user: Entry[User], context: ssl.SSLContext, *, cluster: Cluster, authority: bytes | None
+    user: NamedEntry[User], context: ssl.SSLContext, *, cluster: Cluster, authority: bytes | None
 ) -> Credentials:
-    """What we show; a plugin is asked only where the entry itself holds nothing to show."""
+    """Return the credentials of the user. A plugin is run only if the entry itself has no credentials."""
     given = user.value
     if given.auth_provider is not None:
         raise user.error("auth-provider has been removed from Kubernetes: use an exec plugin in its place")
@@ -186,7 +189,7 @@ def _credentials(
     return ExecPlugin(user, given.exec, cluster=cluster, authority=authority, context=context)
 
 
-def _show_certificate(user: Entry[User], context: ssl.SSLContext) -> bool:
+def _show_certificate(user: NamedEntry[User], context: ssl.SSLContext) -> bool:
     given = user.value
     certificate = user.content(
         "client-certificate", path=given.client_certificate, data=given.client_certificate_data

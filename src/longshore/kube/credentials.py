@@ -1,7 +1,7 @@
-"""Who we are to the API server, as the value of the Authorization header.
+"""Our credentials for the API server, as the value of the Authorization header.
 
-Asked for before every request, so what is cached is answered at once. All of them may be used from several
-threads: the lease is renewed by a client of its own.
+It is needed before every request, so it is cached. Credentials may be used from several threads, because the
+lease is renewed by a separate client in its own thread.
 """
 
 import base64
@@ -12,20 +12,21 @@ from typing import Protocol
 
 from longshore.errors import UserError
 
-# The kubelet renews a token at 80 % of its life of at least 10 minutes: time enough to see the new one.
+# The kubelet renews a token after 80 % of its lifetime of at least 10 minutes, so there is time to read the
+# new one.
 TOKEN_FILE_AGE = 10.0
 
 
 class Credentials(Protocol):
     async def authorization(self) -> str | None:
-        """The value of the Authorization header; none where a certificate or nothing identifies us."""
+        """Return the value of the Authorization header, or None if there is none to send."""
 
     def invalidate(self) -> None:
-        """The server refused what we showed: fetch it anew next time."""
+        """Fetch the credentials again next time, because the server rejected them."""
 
 
 class Fixed:
-    """The same header for ever, or none."""
+    """A header that never changes, or none."""
 
     def __init__(self, header: str | None) -> None:
         self._header = header
@@ -34,7 +35,7 @@ class Fixed:
         return self._header
 
     def invalidate(self) -> None:
-        """There is nothing else to show."""
+        """Do nothing: there are no other credentials."""
 
 
 def bearer(token: str) -> str:
@@ -46,7 +47,7 @@ def basic(username: str, password: str) -> str:
 
 
 class TokenFile:
-    """A token that someone else keeps fresh in a file."""
+    """A token in a file that another program keeps up to date."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -64,7 +65,7 @@ class TokenFile:
         self._read_again = 0.0
 
     def _refresh(self) -> None:
-        """Read the file; while it cannot be read, the token from before may still be good."""
+        """Read the file. If that fails, keep the previous token, which may still be valid."""
         try:
             token = self._path.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:

@@ -1,9 +1,9 @@
-"""Who leads, decided without I/O: what was seen of the lease and the time come in, the next step comes out.
+"""Leader election without I/O: the observed lease and the time come in, and the next step comes out.
 
-The rules are those of client-go. A standby trusts no clock but its own: it takes the lease over when it has
-seen no write to it for as long as the holder asked for. The holder counts from before it sent its renewal,
-the standby from after it saw it, so the holder always stops first; between the two lies the time from the
-renew deadline to the end of the lease: room for a bind under way and for clocks of different speeds.
+The rules are those of client-go. A standby trusts only its own clock: it takes over the lease if it has seen
+no write to it for the duration that the holder specified. The holder counts from before it sent a renewal,
+the standby from after it saw it, so the holder always stops first. The time between the renew deadline and
+the end of the lease is the safety margin, for a bind in progress and for clocks of different speed.
 """
 
 import math
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from longshore.errors import UserError
 
-# A standby's waits may be drawn out by this much in client-go; the renew deadline has to leave room for one.
+# client-go extends the waits of a standby by up to this factor. The renew deadline must be longer than one
+# wait.
 JITTER = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds; the defaults are those of all Kubernetes components."""
+    """The times of an election in seconds. The defaults are those of all Kubernetes components."""
 
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
@@ -25,27 +26,27 @@ class Timing:
 
     def __post_init__(self) -> None:
         if self.retry_period <= 0:
-            raise UserError(f"the retry period of the lease is {self.retry_period:g} s: make it positive")
+            raise UserError(f"the retry period of the lease is {self.retry_period:g} s: it must be positive")
         if self.renew_deadline <= self.retry_period * JITTER:
             raise UserError(
-                f"the renew deadline of the lease, {self.renew_deadline:g} s, has to be more than "
+                f"the renew deadline of the lease, {self.renew_deadline:g} s, must be more than "
                 f"{JITTER:g} times its retry period of {self.retry_period:g} s"
             )
         if self.lease_duration <= self.renew_deadline:
             raise UserError(
-                f"the duration of the lease, {self.lease_duration:g} s, has to be more than "
+                f"the duration of the lease, {self.lease_duration:g} s, must be more than "
                 f"its renew deadline of {self.renew_deadline:g} s"
             )
 
     @property
     def request_limit(self) -> float:
-        """How long one request may take: one that stalls leaves time for two more before the deadline."""
+        """The time limit of one request: if it stalls, there is time for two more before the deadline."""
         return self.renew_deadline / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """The lease as the server has it; a version that stays the same means that nobody wrote."""
+class LeaseRecord:
+    """The lease as the server has it. As long as nothing is written, its version stays the same."""
 
     version: str
     holder: str
@@ -65,51 +66,54 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """Make this the record if its version is still this one, or if there still is none."""
+    """Write this record if the lease still has this version or, if that is None, still does not exist."""
 
     version: str | None
     holder: str
     duration: int
     transitions: int
-    # Whether someone else held it before, or nobody.
+    # Whether we did not hold the lease before.
     acquires: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The election has ended for us: the lease is lost or given back."""
+    """The election has ended for us: the lease is lost or released."""
 
 
 Step = Wait | Read | Write | Over
 
 
 class Election:
-    """One candidate. Ask for the `next` step, take it, and tell how it went, with the time at both ends."""
+    """One candidate. Take the `next` step, and report its result with the times of its start and end."""
 
     def __init__(self, identity: str, timing: Timing) -> None:
         self._identity = identity
         self._timing = timing
-        self._record: Record | None = None
+        self._record: LeaseRecord | None = None
         self._record_seen = -math.inf
-        # Whether the record may be written over without reading it again.
+        # Whether the record may be overwritten without reading it again.
         self._fresh = False
         self._wake = -math.inf
-        # When the request was sent that last made or kept us the holder.
+        # When the last request was sent that made us the holder or renewed the lease.
         self._renewed = -math.inf
         self._leading = False
-        # Whether a write of ours may have landed.
+        # Whether a write of ours may have succeeded.
         self._claimed = False
         self._releasing = False
         self._over = False
 
     @property
     def leads(self) -> bool:
-        """Whether we became the holder and have not lost it since; `holds` is what allows to act."""
+        """Whether we became the holder and have not lost the lease since.
+
+        Use `holds` to decide about acting.
+        """
         return self._leading and not self._over
 
     @property
     def held_until(self) -> float:
-        """Until when we may act as the holder, if no renewal succeeds."""
+        """The time until which we may act as the holder if no renewal succeeds."""
         return (
             self._renewed + self._timing.renew_deadline if self.leads and not self._releasing else -math.inf
         )
@@ -131,8 +135,8 @@ class Election:
         self._claimed = True
         return self._write()
 
-    def observed(self, record: Record | None, *, now: float) -> None:
-        """The answer to `Read`, or that there is no lease."""
+    def observed(self, record: LeaseRecord | None, *, now: float) -> None:
+        """Report the result of `Read`; None if there is no lease."""
         if record is not None and (self._record is None or record.version != self._record.version):
             self._record, self._record_seen = record, now
         held_by_other = record is not None and record.holder not in ("", self._identity)
@@ -140,7 +144,7 @@ class Election:
         if held_by_other and self._leading:
             self._over = True
             return
-        # A lease deleted under its holder binds us as long as before: the holder may not know of it yet.
+        # After someone deletes the lease, we still wait as long as before: the holder may not know it yet.
         expiry = self._expiry()
         if expiry > now and (held_by_other or record is None):
             self._fresh = False
@@ -151,8 +155,8 @@ class Election:
         self._fresh = True
         self._wake = now
 
-    def written(self, record: Record, *, sent: float, now: float) -> None:
-        """The answer to `Write`: this is the lease now."""
+    def written(self, record: LeaseRecord, *, sent: float, now: float) -> None:
+        """Report that `Write` succeeded, with the lease as it is now."""
         self._record, self._record_seen = record, now
         self._fresh = True
         self._claimed = record.holder == self._identity
@@ -164,17 +168,17 @@ class Election:
         self._wake = max(now, sent + self._timing.retry_period)
 
     def failed(self, *, sent: float, now: float) -> None:
-        """The step was refused, or no answer came: whatever the server has now, it has to be read."""
+        """Report that a step was rejected or not answered. The lease is then read again."""
         self._fresh = False
         self._wake = max(now, sent + self._timing.retry_period)
 
     def release(self, *, now: float) -> None:
-        """Stop holding at once and give the lease back, if it is ours or may be."""
+        """Stop holding the lease immediately, and release it if it is or may be ours."""
         self._releasing = True
         self._wake = now
 
     def _expiry(self) -> float:
-        """When the lease that was seen last, in the hands of someone else, may be taken over."""
+        """Return when the lease may be taken over, if another candidate was last seen to hold it."""
         record = self._record
         if record is None or record.holder in ("", self._identity):
             return -math.inf

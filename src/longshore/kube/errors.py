@@ -1,16 +1,16 @@
-"""What can go wrong between us and the API server."""
+"""The errors of requests to the API server."""
 
 import msgspec
 from google.protobuf.message import DecodeError
 
 from longshore.kube._pb import kubernetes_pb2 as pb
 
-# What every object begins with that the API server sends as protobuf.
+# The first bytes of every object that the API server sends as protobuf.
 MAGIC = b"k8s\0"
 
 
 class ApiError(Exception):
-    """The API server answered, and the answer is no."""
+    """The API server answered with an error."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(f"{message} ({status} {reason})" if reason else f"{message} ({status})")
@@ -21,9 +21,9 @@ class ApiError(Exception):
 
 
 class ConnectionFailed(Exception):
-    """No answer came: refused, reset, cut off or timed out.
+    """There was no response: the connection was refused, reset, or cut off, or it timed out.
 
-    When `sent` is true the request may have reached the server, so a write may have landed.
+    If `sent` is true, the request may have reached the server, so a write may have succeeded.
     """
 
     def __init__(self, message: str, *, sent: bool) -> None:
@@ -35,8 +35,8 @@ class StatusDetails(msgspec.Struct, rename="camel"):
     retry_after_seconds: int = 0
 
 
-class Status(msgspec.Struct, rename="camel"):
-    """The `Status` object that the API server sends in place of an answer."""
+class ApiStatus(msgspec.Struct, rename="camel"):
+    """The `Status` object that the API server sends instead of a result."""
 
     code: int = 0
     reason: str = ""
@@ -48,23 +48,23 @@ class Status(msgspec.Struct, rename="camel"):
         return ApiError(self.code, self.reason, self.message, float(retry_after) if retry_after else None)
 
 
-def protobuf_status(raw: bytes) -> Status:
+def protobuf_status(raw: bytes) -> ApiStatus:
     message = pb.Status.FromString(raw)
     details = StatusDetails(message.details.retry_after_seconds)
-    return Status(message.code, message.reason, message.message, details)
+    return ApiStatus(message.code, message.reason, message.message, details)
 
 
 def api_error(status: int, body: bytes, retry_after: str | None) -> ApiError:
-    """The error that an HTTP answer means, whatever its body turns out to be."""
+    """Return the error for an HTTP response, whatever its body contains."""
     try:
         if body.startswith(MAGIC):
             answer = protobuf_status(pb.Unknown.FromString(body[len(MAGIC) :]).raw)
         else:
-            answer = msgspec.json.decode(body, type=Status)
+            answer = msgspec.json.decode(body, type=ApiStatus)
     except (msgspec.DecodeError, UnicodeDecodeError, DecodeError):
-        # Not from the API server itself, but from something in front of it.
+        # Not from the API server itself, but from a proxy in front of it.
         text = body[:200].decode(errors="replace").strip().partition("\n")[0]
-        answer = Status(message=text or "no explanation given")
+        answer = ApiStatus(message=text or "no explanation given")
     wait = (
         float(retry_after)
         if retry_after is not None and retry_after.isdigit()

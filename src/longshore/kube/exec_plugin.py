@@ -1,8 +1,8 @@
-"""Credentials printed by a command: the exec plugins of client.authentication.k8s.io.
+"""Credentials from a command: the exec plugins of client.authentication.k8s.io.
 
-The command runs in a thread, so no event loop waits for it, and requests that need its answer at the same
-time share one run, whichever loops they are on. What it printed is kept until shortly before it expires; when
-the command fails in that last stretch, what it printed before is used to the end.
+The command runs in a thread, so it blocks no event loop, and requests that need it at the same time share one
+run, even if they are on different loops. Credentials are cached until shortly before they expire. If the
+command fails then, the previous ones are used until their end.
 """
 
 import asyncio
@@ -27,31 +27,32 @@ import msgspec
 from longshore.errors import UserError
 from longshore.kube import tls
 from longshore.kube.credentials import bearer
-from longshore.kube.kubeconfig import EXEC_EXTENSION, Cluster, Entry, Exec, User
+from longshore.kube.kubeconfig import EXEC_EXTENSION, Cluster, Exec, NamedEntry, User
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 MODES = ("Never", "IfAvailable", "Always")
-# A plugin may have to reach an identity provider; one that a person talks to has no limit.
+# A plugin may have to reach an identity provider. An interactive one has no time limit.
 RUN_LIMIT = 60.0
-# Runs are at least this far apart, however short-lived the answers are and however often the server says 401:
-# of many requests under way when a token ends, only the first 401 leads to a run.
+# The shortest time between two runs, even if credentials expire quickly or the server answers 401 often. If
+# many requests are in progress when a token expires, only the first 401 causes a run.
 RUN_PAUSE = 1.0
-# Fetch anew this long before the end, or at nine tenths of a life that is shorter than five minutes.
+# Credentials are fetched again this long before they expire, or after nine tenths of a lifetime under 5
+# minutes.
 _EARLY = 30.0
 _EARLY_SHARE = 0.1
 
 
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
+class _CredentialStatus(msgspec.Struct, frozen=True, rename="camel"):
     expiration_timestamp: datetime | None = None
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
 
 
-class _Answer(msgspec.Struct, frozen=True, rename="camel"):
+class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    status: _Status | None = None
+    status: _CredentialStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,17 @@ class _Credential:
 
 
 class ExecPlugin:
-    """The command of one user entry, for one cluster; its certificates go into the given context."""
+    """The command of one user entry, for one cluster. Its certificates are loaded into the given context."""
 
     def __init__(
         self,
-        user: Entry[User],
+        user: NamedEntry[User],
         plugin: Exec,
         *,
         cluster: Cluster,
         authority: bytes | None,
         context: ssl.SSLContext,
-        clock: Callable[[], float] = time.time,  # the plugin speaks of expiry in wall time
+        clock: Callable[[], float] = time.time,  # the plugin gives expiration in wall time
     ) -> None:
         self._user = user
         self._plugin = plugin
@@ -94,13 +95,13 @@ class ExecPlugin:
         now = self._clock()
         if current is None or now >= self._refresh_at:
             try:
-                # A request that is cancelled must not take the answer away from the others.
+                # Shielded, because a request that is cancelled must not cancel the run for the others.
                 current = await asyncio.shield(asyncio.wrap_future(self._shared_run()))
             except UserError:
                 if current is None or now >= current.expires:
                     raise
         if current.certificate and current is not self._shown:
-            # On the loop that opens the connections: a context must not change under a handshake.
+            # On the loop that opens the connections, because a context must not change during a handshake.
             self._show(current)
         return current.header
 
@@ -116,7 +117,7 @@ class ExecPlugin:
         self._shown = credential
 
     def _shared_run(self) -> Future[_Credential]:
-        """The run under way, the last one while it is very young, or a new one."""
+        """Return the current run, the last one if it has just ended, or a new one."""
         with self._lock:
             if self._run is None or (self._run.done() and self._has_paused()):
                 self._run = Future()
@@ -130,7 +131,7 @@ class ExecPlugin:
     def _fetch(self, run: Future[_Credential]) -> None:
         try:
             credential = self._credential(self._output())
-        except BaseException as error:  # whatever it is, those who wait for the run have to hear of it
+        except BaseException as error:  # whatever it is, it must reach everything that waits for the run
             self._run_ended = self._clock()
             run.set_exception(error)
         else:
@@ -139,15 +140,15 @@ class ExecPlugin:
             run.set_result(credential)
 
     def _output(self) -> bytes:
-        """What the command prints."""
+        """Run the command, and return what it prints."""
         written = self._plugin.command
         command = shutil.which(str(self._user.path(written)) if os.sep in written else written)
         if command is None:
             hint = " ".join(self._plugin.install_hint.split()) or "install it, or correct the path"
-            raise self._error(f"is not found: {hint}")
+            raise self._error(f"was not found: {hint}")
         interactive = self._mode != "Never" and _has_terminal()
         if self._mode == "Always" and not interactive:
-            raise self._error("wants to talk to a person (interactiveMode Always): run this on a terminal")
+            raise self._error("is interactive (interactiveMode Always): run this on a terminal")
         spec: dict[str, object] = {"interactive": interactive}
         if self._info is not None:
             spec["cluster"] = self._info
@@ -160,9 +161,9 @@ class ExecPlugin:
                 env=environment,
                 stdin=None if interactive else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                # A person has to see the question.
+                # The user must see the prompt.
                 stderr=None if interactive else subprocess.PIPE,
-                # Its children end with it, unless they need the terminal.
+                # So that its children can be killed with it, unless they need the terminal.
                 start_new_session=not interactive,
             )
         except (OSError, ValueError) as error:
@@ -173,21 +174,21 @@ class ExecPlugin:
             except subprocess.TimeoutExpired as error:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                raise self._error(f"gave no answer in {RUN_LIMIT:g} s: run it by hand") from error
+                raise self._error(f"did not end within {RUN_LIMIT:g} s: run it by hand") from error
         if process.returncode != 0:
-            said = (complaint or b"").decode(errors="replace").strip().partition("\n")[0]
-            raise self._error(f"failed with exit code {process.returncode}: {said or 'it gave no reason'}")
+            reason = (complaint or b"").decode(errors="replace").strip().partition("\n")[0]
+            raise self._error(f"failed with exit code {process.returncode}: {reason or 'it gave no reason'}")
         return output
 
     def _credential(self, output: bytes) -> _Credential:
         try:
-            answer = msgspec.json.decode(output, type=_Answer)
+            answer = msgspec.json.decode(output, type=_ExecCredential)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._error(f"printed something else than an ExecCredential: {error}") from error
+            raise self._error(f"printed something other than an ExecCredential: {error}") from error
         expected = self._plugin.api_version
         if answer.kind != "ExecCredential" or answer.api_version != expected:
             raise self._error(f"printed {answer.kind} {answer.api_version}, not ExecCredential {expected}")
-        status = answer.status or _Status()
+        status = answer.status or _CredentialStatus()
         if not (status.token or status.client_certificate_data or status.client_key_data):
             raise self._error("printed neither a token nor a client certificate")
         if bool(status.client_certificate_data) != bool(status.client_key_data):
@@ -209,23 +210,23 @@ class ExecPlugin:
         return self._user.error(f'the exec plugin "{self._plugin.command}" {problem}')
 
 
-def _checked_mode(user: Entry[User], plugin: Exec) -> str:
+def _checked_mode(user: NamedEntry[User], plugin: Exec) -> str:
     def refuse(problem: str) -> NoReturn:
         raise user.error(f"exec: {problem}")
 
     if not plugin.command:
-        refuse("no command is given")
+        refuse("command is missing")
     if plugin.api_version not in VERSIONS:
         refuse(f'apiVersion "{plugin.api_version}" is not supported: use one of {", ".join(VERSIONS)}')
-    # Required in v1, and IfAvailable by default in v1beta1.
+    # The field is required in v1; its default in v1beta1 is IfAvailable.
     mode = plugin.interactive_mode or ("IfAvailable" if plugin.api_version == VERSIONS[1] else "")
     if mode not in MODES:
-        refuse(f'interactiveMode "{mode}" is not known: use one of {", ".join(MODES)}')
+        refuse(f'unknown interactiveMode "{mode}": use one of {", ".join(MODES)}')
     return mode
 
 
 def _cluster_info(cluster: Cluster, authority: bytes | None) -> dict[str, object]:
-    """The cluster as the plugin is told of it; the authority always by value."""
+    """Return the cluster as it is passed to the plugin, with the content of the certificate authority."""
     info: dict[str, object] = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
@@ -234,10 +235,10 @@ def _cluster_info(cluster: Cluster, authority: bytes | None) -> dict[str, object
         "proxy-url": cluster.proxy_url,
         "disable-compression": cluster.disable_compression,
     }
-    told: dict[str, object] = {name: value for name, value in info.items() if value}
-    # A plugin may insist on this key.
-    told["config"] = next((e.extension for e in cluster.extensions if e.name == EXEC_EXTENSION), None)
-    return told
+    passed: dict[str, object] = {name: value for name, value in info.items() if value}
+    # Always present, because a plugin may require this key.
+    passed["config"] = next((e.extension for e in cluster.extensions if e.name == EXEC_EXTENSION), None)
+    return passed
 
 
 def _has_terminal() -> bool:

@@ -1,7 +1,8 @@
-"""What kubeconfig files say: read, checked for their shape and merged by kubectl's rules.
+"""Kubeconfig files: reads them, checks their structure, and merges them by kubectl's rules.
 
-The first file that defines a cluster, user or context wins, whole; so does the first current-context. Every
-entry remembers its file: relative paths in it start there, and errors about it name the file and the entry.
+The first file that defines a cluster, user, or context provides the whole entry; the first current-context
+counts too. Each entry knows its file, because relative paths start there and errors name the file and the
+entry.
 """
 
 import base64
@@ -18,12 +19,12 @@ import yaml
 from longshore.errors import UserError
 
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
-# The parser in C where PyYAML was built with it; both load plain data only.
+# The parser in C, if PyYAML was built with it. Both load only plain data.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Kebab(msgspec.Struct, frozen=True, rename="kebab"):
-    """Most of a kubeconfig is written in kebab case."""
+    """The base of most structs, since most fields of a kubeconfig are in kebab case."""
 
 
 class Extension(_Kebab, frozen=True):
@@ -108,8 +109,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
-    """A cluster, user or context and where it was found."""
+class NamedEntry(Generic[T]):
+    """A cluster, user, or context, and the file that defines it."""
 
     kind: str
     name: str
@@ -120,11 +121,11 @@ class Entry(Generic[T]):
         return UserError(f'{self.file}: {self.kind} "{self.name}": {problem}')
 
     def path(self, written: str) -> Path:
-        """A path as written in the file, which starts at the file's folder."""
+        """Return a path from the file, which is relative to the file's folder."""
         return self.file.parent / written
 
     def content(self, name: str, *, path: str, data: str) -> bytes | None:
-        """What the option `name` refers to by path, or holds as base64 under `name`-data."""
+        """Return the content of the file that `name` refers to, or the base64 content of `name`-data."""
         if path and data:
             raise self.error(f"{name} and {name}-data are both given: keep one of them")
         if data:
@@ -149,21 +150,21 @@ class Kubeconfig:
     """The merged files."""
 
     files: list[Path] = field(default_factory=list)
-    clusters: dict[str, Entry[Cluster]] = field(default_factory=dict)
-    users: dict[str, Entry[User]] = field(default_factory=dict)
-    contexts: dict[str, Entry[Context]] = field(default_factory=dict)
+    clusters: dict[str, NamedEntry[Cluster]] = field(default_factory=dict)
+    users: dict[str, NamedEntry[User]] = field(default_factory=dict)
+    contexts: dict[str, NamedEntry[Context]] = field(default_factory=dict)
     current_context: str = ""
 
     @property
     def is_empty(self) -> bool:
         return not (self.clusters or self.users or self.contexts or self.current_context)
 
-    def context(self, name: str | None) -> Entry[Context]:
-        """The context of that name, or the current one."""
+    def context(self, name: str | None) -> NamedEntry[Context]:
+        """Return the context with this name, or the current one."""
         files = os.pathsep.join(map(str, self.files))
         wanted = name or self.current_context
         if not wanted:
-            raise UserError(f"{files}: no current-context: name a context, one of {known(self.contexts)}")
+            raise UserError(f"{files}: no current-context: specify a context, one of {known(self.contexts)}")
         if wanted not in self.contexts:
             raise UserError(f'{files}: no context "{wanted}": use one of {known(self.contexts)}')
         return self.contexts[wanted]
@@ -174,7 +175,7 @@ def known(names: Iterable[str]) -> str:
 
 
 def merged(paths: Iterable[Path]) -> Kubeconfig:
-    """All that the files define."""
+    """Return everything that the files define."""
     config = Kubeconfig()
     for path in paths:
         file = path.absolute()
@@ -182,11 +183,15 @@ def merged(paths: Iterable[Path]) -> Kubeconfig:
         config.files.append(file)
         config.current_context = config.current_context or content.current_context
         for cluster in content.clusters:
-            config.clusters.setdefault(cluster.name, Entry("cluster", cluster.name, file, cluster.cluster))
+            config.clusters.setdefault(
+                cluster.name, NamedEntry("cluster", cluster.name, file, cluster.cluster)
+            )
         for user in content.users:
-            config.users.setdefault(user.name, Entry("user", user.name, file, user.user))
+            config.users.setdefault(user.name, NamedEntry("user", user.name, file, user.user))
         for context in content.contexts:
-            config.contexts.setdefault(context.name, Entry("context", context.name, file, context.context))
+            config.contexts.setdefault(
+                context.name, NamedEntry("context", context.name, file, context.context)
+            )
     return config
 
 
@@ -207,7 +212,7 @@ def _read(file: Path) -> _File:
 
 
 def _without_nulls(value: object) -> object:
-    """A null means the same as leaving the key out, as `kubectl config view` writes it."""
+    """Remove nulls, which mean the same as a missing key. `kubectl config view` writes them."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):

@@ -1,11 +1,12 @@
-"""Leader election by a Lease, in a thread and an event loop of its own.
+"""Leader election with a Lease, in its own thread and event loop.
 
     elector = LeaderElector(lambda: Client(load()), namespace="kube-system", name="longshore", identity=...,
                             on_started_leading=..., on_stopped_leading=...)
     elector.start()
 
-Renewal goes on however long the scheduler's own loop is busy, and `holds_lease` tells before each bind
-whether we may still act. A lease once lost is not sought again: the process ends, its successor starts anew.
+Renewal continues while the scheduler's own loop is busy, and `holds_lease` tells before each bind whether we
+may still act. After a lost lease there is no new election: the process ends, and its replacement starts
+again.
 """
 
 import asyncio
@@ -22,14 +23,14 @@ import structlog
 
 from longshore.api.timestamps import format_timestamp
 from longshore.errors import UserError
-from longshore.kube.election import Election, Over, Read, Record, Timing, Wait, Write
+from longshore.kube.election import Election, LeaseRecord, Over, Read, Timing, Wait, Write
 from longshore.kube.errors import ApiError, ConnectionFailed
 
 log = structlog.get_logger()
 
 
 class LeaseClient(Protocol):
-    """What the election needs of a client."""
+    """The method of a client that the election needs."""
 
     async def request(
         self,
@@ -50,7 +51,7 @@ class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Lease(msgspec.Struct, rename="camel"):
-    """The object, with all of its metadata: a write must not take away what others put there."""
+    """The Lease object with all of its metadata, so that a write does not remove what others have set."""
 
     metadata: dict[str, Any]
     spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
@@ -58,8 +59,8 @@ class Lease(msgspec.Struct, rename="camel"):
     kind: str = "Lease"
 
     @property
-    def record(self) -> Record:
-        return Record(
+    def record(self) -> LeaseRecord:
+        return LeaseRecord(
             version=self.metadata["resourceVersion"],
             holder=self.spec.holder_identity or "",
             duration=float(self.spec.lease_duration_seconds or 0),
@@ -68,15 +69,15 @@ class Lease(msgspec.Struct, rename="camel"):
 
 
 def boot_time() -> float:
-    """Monotonic seconds that also pass while the machine sleeps, for others may take the lease meanwhile."""
+    """Return monotonic seconds that include sleep of the machine, when others may take over the lease."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaderElector:
-    """A candidate for one lease. The identity must be that of this process alone.
+    """A candidate for one lease. The identity must be unique to this process.
 
-    The callbacks are called from the elector's thread and have to be quick. `on_stopped_leading` is called
-    once, when the election ends otherwise than by `stop`: the lease was lost, or the elector failed.
+    The callbacks are called from the elector's thread and must be fast. `on_stopped_leading` is called once,
+    if the election ends for another reason than `stop`: because the lease was lost, or the elector failed.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class LeaderElector:
         on_stopped_leading: Callable[[], None],
     ) -> None:
         if not identity:
-            raise UserError("the identity of a candidate for the lease is empty: give each process its own")
+            raise UserError("the identity of a leader election candidate is empty: give each process its own")
         self._timing = Timing(
             lease_duration=lease_duration, renew_deadline=renew_deadline, retry_period=retry_period
         )
@@ -109,7 +110,7 @@ class LeaderElector:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
         self._stop_called = False
-        # Written by the elector's thread, read by any: a number is replaced whole.
+        # Written by the elector's thread and read by any thread: assigning a number is atomic.
         self._held_until = -math.inf
         self._thread: threading.Thread | None = None
 
@@ -119,20 +120,20 @@ class LeaderElector:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop holding the lease now and give it back; waits for that, but not for long."""
+        """Stop holding the lease and release it. Waits for the release for a limited time."""
         self._stop_called = True
         if self._loop is None or self._thread is None:
             return
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the election is over already
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the election has already ended
             self._loop.call_soon_threadsafe(self._stopping.set)
         if self._thread is not threading.current_thread():
-            # A request under way, then the release, each within the limit; one more for a busy machine.
+            # Enough for a request in progress and the release, plus one more for a busy machine.
             self._thread.join(3 * self._timing.request_limit)
 
     def holds_lease(self) -> bool:
-        """Whether the last renewal, counted from before it was sent, is younger than the renew deadline.
+        """Whether less time than the renew deadline has passed since the last renewal was sent.
 
-        Others wait for the whole lease duration, which is longer: what is sent on a yes of this method has
+        Others wait for the whole lease duration, which is longer. A write that is sent while this is true has
         the difference to arrive.
         """
         return boot_time() < self._held_until and not self._stop_called
@@ -187,7 +188,7 @@ class LeaderElector:
         if election.holds(sent):
             limit = min(limit, election.held_until - sent)
         try:
-            # The client limits the exchange, but fetching credentials comes before it.
+            # The client limits only the request itself, not fetching the credentials before it.
             async with asyncio.timeout(limit):
                 answer = await self._send(client, step, limit)
             lease = msgspec.json.decode(answer, type=Lease)
@@ -195,10 +196,10 @@ class LeaderElector:
             if error.status == 404 and isinstance(step, Read):
                 election.observed(None, now=boot_time())
                 return
-            self._tell_failure(step, error)
+            self._log_failure(step, error)
             election.failed(sent=sent, now=boot_time())
         except (ConnectionFailed, TimeoutError, UserError, msgspec.DecodeError) as error:
-            self._tell_failure(step, error)
+            self._log_failure(step, error)
             election.failed(sent=sent, now=boot_time())
         else:
             self._lease = lease
@@ -207,7 +208,7 @@ class LeaderElector:
             else:
                 election.written(lease.record, sent=sent, now=boot_time())
 
-    def _tell_failure(self, step: Read | Write, error: Exception) -> None:
+    def _log_failure(self, step: Read | Write, error: Exception) -> None:
         doing = "reading" if isinstance(step, Read) else "writing"
         reason = str(error) or type(error).__name__
         self._log.warning(f"{doing} the lease failed", reason=reason, leading=self._election.leads)

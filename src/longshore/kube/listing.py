@@ -1,4 +1,4 @@
-"""All objects of a resource as they are now, page by page."""
+"""Lists all objects of a resource, page by page."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _PAGE_SIZE = 500
 
 
 class Listing(msgspec.Struct, Generic[T]):
-    """The objects by key, what was left out and why, and the version of it all."""
+    """The objects by key, messages about those that could not be decoded, and the version of the list."""
 
     items: dict[str, T]
     undecodable: list[str]
@@ -27,7 +27,10 @@ class Listing(msgspec.Struct, Generic[T]):
 async def list_all(
     client: Client, resource: Resource[T], *, path: str = "", selectors: Mapping[str, str] | None = None
 ) -> Listing[T]:
-    """Of all namespaces, unless the path is that of one. Raises ApiError, ConnectionFailed, Undecodable."""
+    """List the objects of all namespaces, or those under `path`.
+
+    Raises ApiError, ConnectionFailed, and Undecodable.
+    """
     chosen = dict(selectors or {})
     listing: Listing[T] = Listing({}, [])
     params = chosen | {"limit": str(_PAGE_SIZE)}
@@ -39,7 +42,7 @@ async def list_all(
         except ApiError as error:
             if error.status != 410 or "continue" not in params:
                 raise
-            # The list grew too old between two pages: take it in one piece.
+            # The list expired between two pages: fetch it as a whole.
             listing, params = Listing({}, []), chosen
             continue
         page = resource.codec.page(body)

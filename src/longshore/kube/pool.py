@@ -1,7 +1,7 @@
-"""A lean pool of HTTP/1.1 connections for many small writes.
+"""A small pool of HTTP/1.1 connections for many small writes.
 
-Binding a pod is one small request and one small answer. A general HTTP client spends more time on such an
-exchange than a scheduler spends on its decision; here a request is one `write` and an answer one callback.
+Binding a pod takes one small request and one small response. A general HTTP client spends more time on that
+than a scheduler spends on its decision. Here, a request is one `write` and a response one callback.
 """
 
 import asyncio
@@ -18,27 +18,27 @@ from longshore.kube.client import USER_AGENT, keep_alive
 from longshore.kube.config import Connection
 from longshore.kube.errors import ConnectionFailed
 
-# Below the API server's own limit for idle connections (90 s), so that it rarely closes one as we write.
+# Less than the API server's limit for idle connections (90 s), so that it rarely closes one while we write.
 _IDLE_SECONDS = 45.0
 _CONNECT_TIMEOUT = 10.0
 _TARGET = re.compile(r"/[\x21-\x7e]*")
 
 
-class Answer(msgspec.Struct):
+class Response(msgspec.Struct):
     status: int
     body: bytes
     retry_after: str | None
 
 
 class _Wire(asyncio.Protocol):
-    """One connection, one exchange at a time."""
+    """One connection, with one request at a time."""
 
     def __init__(self, wires: set["_Wire"]) -> None:
         self.idle_since = 0.0
-        self._wires = wires  # all that are connected
+        self._wires = wires  # all connected ones
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._waiter: asyncio.Future[Answer] | None = None
+        self._waiter: asyncio.Future[Response] | None = None
         self._body: list[bytes] = []
         self._retry_after: str | None = None
         self._reusable = True
@@ -47,7 +47,7 @@ class _Wire(asyncio.Protocol):
     def open(self) -> bool:
         return self._reusable and self._transport is not None and not self._transport.is_closing()
 
-    def exchange(self, request: bytes) -> asyncio.Future[Answer]:
+    def exchange(self, request: bytes) -> asyncio.Future[Response]:
         if self._transport is None:
             raise RuntimeError("not connected")
         self._waiter = asyncio.get_running_loop().create_future()
@@ -60,7 +60,7 @@ class _Wire(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -73,19 +73,19 @@ class _Wire(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._fail(f"not an HTTP answer: {error}")
+            self._fail(f"not an HTTP response: {error}")
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._reusable = False
         self._wires.discard(self)
-        self._fail(f"connection lost: {exc}" if exc else "connection closed before the answer")
+        self._fail(f"connection lost: {exc}" if exc else "connection closed before the response")
 
     def _fail(self, message: str) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(ConnectionFailed(message, sent=True))
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"retry-after":
@@ -98,15 +98,15 @@ class _Wire(asyncio.Protocol):
         self._reusable = self._parser.should_keep_alive()
         if self._waiter is not None and not self._waiter.done():
             status = self._parser.get_status_code()
-            self._waiter.set_result(Answer(status, b"".join(self._body), self._retry_after))
+            self._waiter.set_result(Response(status, b"".join(self._body), self._retry_after))
 
 
 class Pool:
-    """At most `size` connections; further requests wait for their turn, first come first served."""
+    """At most `size` connections. Further requests wait, and are served in the order in which they came."""
 
     def __init__(self, connection: Connection, *, size: int = 64, user_agent: str = USER_AGENT) -> None:
         if connection.proxy_url is not None:
-            raise ValueError("the pool does not speak to proxies")
+            raise ValueError("the pool does not support proxies")
         url = urlsplit(connection.server)
         self._connection = connection
         self._host = url.hostname or ""
@@ -127,8 +127,8 @@ class Pool:
         self._idle.clear()
         for wire in list(self._wires):
             wire.abort()
-        # Transports are told of their end in a later turn of the loop.
-        while self._wires:  # noqa: ASYNC110 - an event would be set in that very turn
+        # Protocols learn about the end of their transport in a later iteration of the loop.
+        while self._wires:  # noqa: ASYNC110 - an event would be set in the same iteration
             await asyncio.sleep(0)
 
     async def send(
@@ -139,10 +139,13 @@ class Pool:
         *,
         content_type: str = "application/json",
         timeout: float = 30.0,
-    ) -> Answer:
-        """One request and its answer, whatever its status; `ConnectionFailed` when none comes."""
+    ) -> Response:
+        """Send a request and return the response, whatever its status.
+
+        Raises `ConnectionFailed` without one.
+        """
         if _TARGET.fullmatch(target) is None:
-            raise ValueError(f"{target!r} is not the target of an HTTP request")
+            raise ValueError(f"{target!r} is not a valid target of an HTTP request")
         await self._take_turn()
         try:
             for attempt in (1, 2):
@@ -161,16 +164,16 @@ class Pool:
             self._end_turn()
         return answer
 
-    async def _exchange(self, request: bytes, timeout: float) -> Answer:
+    async def _exchange(self, request: bytes, timeout: float) -> Response:
         wire = self._reusable_wire() or await self._connect()
         try:
             async with asyncio.timeout(timeout):
                 answer = await wire.exchange(request)
         except BaseException as error:
-            # The answer may still come: this connection is of no use to the next request.
+            # The response may still arrive, so this connection cannot be used for another request.
             wire.abort()
             if isinstance(error, TimeoutError):
-                raise ConnectionFailed(f"no answer within {timeout:g} s", sent=True) from error
+                raise ConnectionFailed(f"no response within {timeout:g} s", sent=True) from error
             raise
         if wire.open:
             wire.idle_since = asyncio.get_running_loop().time()

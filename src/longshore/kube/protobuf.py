@@ -1,10 +1,10 @@
-"""Core objects from protobuf, with equal parts decoded once and shared.
+"""Decodes core objects from protobuf. Equal parts are decoded once and shared.
 
-Pods of one template have the same labels, resources, tolerations and affinity. The schema leaves such parts
-as raw bytes; equal bytes mean equal parts, so each is decoded when first seen and looked up from then on.
-That saves most of the time and of the memory. Names and versions, which differ, are read field by field.
+The pods of one template have the same labels, resources, tolerations, and affinity. The schema leaves such
+parts as raw bytes. Equal bytes mean equal parts, so a part is decoded when it is first seen, and looked up
+after that. This saves most of the time and memory. Names and versions, which differ, are read field by field.
 
-Repeated fields are read by slices, as in `tuple(field[:])`: their iterators are three times as slow.
+Repeated fields are read as slices, as in `tuple(field[:])`, because their iterators are three times as slow.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,21 +46,21 @@ from longshore.api.timestamps import format_timestamp
 from longshore.framework.reads import NOTHING, Kept, kept_of
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.codec import INITIAL_EVENTS_END, Bookmark, Broken, Page, Undecodable
-from longshore.kube.errors import MAGIC, Status, protobuf_status
+from longshore.kube.errors import MAGIC, ApiStatus, protobuf_status
 from longshore.kube.shared_parts import Shared, part_decoder, tuple_of
 
 T = TypeVar("T", bound=ApiObject)
 
 _TYPE = "application/vnd.kubernetes.protobuf"
-# The API server takes no object of more than a few megabytes.
+# The API server accepts no object of more than a few megabytes.
 _MAX_FRAME = 64 * 2**20
 
-# Parts remembered of the kinds that may differ from pod to pod, such as times and claims: pods that have
-# them in common were made by one owner and come one after the other.
+# The cache size for parts that differ between most pods, such as times and claims: pods that share them were
+# created by one owner and come one after the other.
 _NEARBY = 1_024
 
-# A volume has one source, which begins with the tag of its field. Sources that are not in the schema, such as
-# the projected token that each pod has under a name of its own, are dropped with their volumes.
+# A volume has one source, which begins with the tag of its field. Volumes whose source is not in the schema,
+# such as the projected token that each pod has under a different name, are dropped.
 _VOLUME_SOURCES = tuple(
     # An empty source is its tag and a length of zero.
     pb.VolumeSource(**{field.name: {}}).SerializeToString().removesuffix(b"\0")
@@ -173,7 +173,7 @@ def _metadata(meta: Any, annotations: dict[str, str]) -> ObjectMeta:
 
 
 def _raw_resources(message: Any) -> bytes | None:
-    """None where there are none; no bytes where there are some that name no amount."""
+    """Return the bytes of the resources, which may be empty, or None if the field is not set."""
     return message.resources or (b"" if message.HasField("resources") else None)
 
 
@@ -299,7 +299,7 @@ def decode_node(raw: bytes) -> Node:
 
 
 class ProtobufCodec(Generic[T]):
-    """A core resource in Kubernetes' protobuf form."""
+    """Decodes a core resource from Kubernetes' protobuf form."""
 
     accept_list = _TYPE
     accept_watch = f"{_TYPE};stream=watch"
@@ -316,14 +316,17 @@ class ProtobufCodec(Generic[T]):
         return Page.of(map(self._object, listed.items), meta.resource_version, getattr(meta, "continue"))
 
     def frames(self, buffer: bytearray) -> Iterator[bytes]:
-        """Each frame has its length before it, in four bytes, the most significant first."""
+        """Remove the complete frames from the buffer.
+
+        Each has a big-endian length of four bytes before it.
+        """
         found = []
         data = bytes(buffer)
         start, end = 0, len(data)
         while end - start >= 4:
             size = int.from_bytes(data[start : start + 4])
             if size > _MAX_FRAME:
-                raise Undecodable(f"a watch event of {size} bytes: this is no protobuf stream")
+                raise Undecodable(f"a watch event of {size} bytes: this is not a protobuf stream")
             stop = start + 4 + size
             if stop > end:
                 break
@@ -332,7 +335,7 @@ class ProtobufCodec(Generic[T]):
         del buffer[:start]
         return iter(found)
 
-    def event(self, frame: bytes) -> tuple[str, T | Bookmark | Status | Broken]:
+    def event(self, frame: bytes) -> tuple[str, T | Bookmark | ApiStatus | Broken]:
         try:
             event = pb.WatchEvent.FromString(frame)
             kind, raw = event.type, _unwrap(event.object.raw)

@@ -1,8 +1,9 @@
-"""A copy of one resource of the API server, kept up to date, and every change of it told in order.
+"""Mirrors one resource of the API server, and reports every change in order.
 
-The state comes first (streamed where the server can, else page by page), then the changes of a watch. When
-the watch breaks it goes on from the last version seen; only when the server has forgotten that version (410)
-is the state fetched again, and the difference told as ordinary changes, deletions included.
+The initial state comes first (streamed if the server supports it, otherwise page by page), and then the
+changes of a watch. When the watch breaks, it continues from the last version seen. Only if the server no
+longer has that version (410), the state is fetched again, and the differences are reported as ordinary
+changes, including deletions.
 """
 
 import asyncio
@@ -14,10 +15,10 @@ from typing import Generic, TypeVar
 import structlog
 
 from longshore.api.meta import ApiObject, Change
-from longshore.kube.backoff import Backoff
+from longshore.kube.backoff import JitteredBackoff
 from longshore.kube.client import Client
 from longshore.kube.codec import Bookmark, Broken, Undecodable
-from longshore.kube.errors import ApiError, ConnectionFailed, Status
+from longshore.kube.errors import ApiError, ApiStatus, ConnectionFailed
 from longshore.kube.listing import list_all
 from longshore.kube.resources import Resource
 
@@ -27,20 +28,20 @@ log = structlog.get_logger()
 
 # The API server sends a bookmark about once a minute, so a longer silence means a dead connection.
 READ_TIMEOUT = 90.0
-# A watch is asked for this long at most (drawn anew each time), so that watches do not all end together.
+# The requested length of a watch is drawn from this range, so that watches do not all end together.
 _WATCH_SECONDS = (300, 600)
-# A watch that ends sooner than this without an event is a failure, not the normal end of a watch.
+# A watch that ends sooner than this without an event counts as a failure.
 _SHORT_WATCH = 1.0
 
 
 class KindGone(Exception):
-    """The API server does not know the kind."""
+    """The API server does not have this kind of object."""
 
 
 class Reflector(Generic[T]):
-    """Mirrors a resource into `store` and calls `on_change` for every difference.
+    """Mirrors a resource into `store`, and calls `on_change` for every change.
 
-    `on_change` is called from the loop that drains the watch and must return at once. `on_synced` is called
+    `on_change` is called from the loop that reads the watch, and must return quickly. `on_synced` is called
     when the store is complete for the first time.
     """
 
@@ -56,7 +57,7 @@ class Reflector(Generic[T]):
         field_selector: str = "",
         streaming: bool = True,
         read_timeout: float = READ_TIMEOUT,
-        backoff: Backoff | None = None,
+        backoff: JitteredBackoff | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.store: dict[str, T] = {}
@@ -75,13 +76,13 @@ class Reflector(Generic[T]):
         }
         self._streaming = streaming
         self._read_timeout = read_timeout
-        self._backoff = backoff or Backoff()
+        self._backoff = backoff or JitteredBackoff()
         self._sleep = sleep
-        # The version up to which the store is complete; empty when it has to be fetched as a whole.
+        # The version up to which the store is complete; empty if it must be fetched as a whole.
         self._version = ""
         self._heard = False
-        # For kinds that may not be there: `run` raises KindGone, where else it would try again for ever. What
-        # is in the store stays: the deletion of a kind is told as that of its objects, before.
+        # For kinds that may not exist: `run` raises KindGone, instead of trying again forever. The store is
+        # kept, because the API server reports the deletion of a kind as deletions of its objects before.
         self.ends_with_its_kind = False
 
     @property
@@ -90,14 +91,14 @@ class Reflector(Generic[T]):
         return self.synced.is_set()
 
     async def run(self) -> None:
-        """Mirror until cancelled. Whatever the server or the network does is waited out."""
+        """Mirror until cancelled. Failures of the server or the network only cause waiting."""
         while True:
             started = time.monotonic()
             self._heard = False
             try:
                 await self._follow()
                 if self._heard or time.monotonic() - started > _SHORT_WATCH:
-                    continue  # A watch that the server ends cleanly is normal: go on at once.
+                    continue  # It is normal that the server ends a watch: continue immediately.
                 reason, wait = "the watch ended as soon as it began", self._backoff.wait()
             except ApiError as error:
                 if error.status == 404 and self.ends_with_its_kind:
@@ -113,10 +114,10 @@ class Reflector(Generic[T]):
                 await self._sleep(wait)
 
     def _after_refusal(self, error: ApiError) -> float:
-        """How long to wait; what to ask next is written in `_version` and `_streaming`."""
+        """Return how long to wait, and set `_version` and `_streaming` for the next request."""
         if error.status == 410:
             forgotten, self._version = bool(self._version), ""
-            # Right away the first time; a server that forgets even what it has just sent is left in peace.
+            # Immediately the first time, but with a wait if the server forgets even what it has just sent.
             return 0.0 if forgotten and self._heard else self._backoff.wait()
         if error.status in (400, 422) and self._streaming and not self._version:
             self._streaming = False
@@ -139,7 +140,7 @@ class Reflector(Generic[T]):
         self._replace(listing.items, listing.resource_version)
 
     async def _watch(self, fresh: dict[str, T] | None) -> None:
-        """Follow the changes after `_version`; with `fresh`, collect the whole state there first."""
+        """Follow the changes after `_version`. If `fresh` is given, first collect the whole state in it."""
         params = self._selectors | {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -162,18 +163,18 @@ class Reflector(Generic[T]):
                         self._take(kind, item)
                     elif self._collect(fresh, kind, item):
                         fresh = None
-                # Data that is already there is read without a pause: let the others have their turn.
+                # Reading data that is already there does not yield to the loop, so yield here.
                 await asyncio.sleep(0)
 
-    def _collect(self, fresh: dict[str, T], kind: str, item: T | Bookmark | Status | Broken) -> bool:
-        """One event of the initial state; true when the state is complete."""
+    def _collect(self, fresh: dict[str, T], kind: str, item: T | Bookmark | ApiStatus | Broken) -> bool:
+        """Take one event of the initial state. Return whether the state is complete."""
         match item:
             case Bookmark(initial_events_end=True):
                 self._replace(fresh, item.resource_version)
                 return True
             case Bookmark():
                 pass
-            case Status():
+            case ApiStatus():
                 raise item.error()
             case Broken():
                 log.warning(
@@ -186,10 +187,10 @@ class Reflector(Generic[T]):
                 fresh[item.key] = item
         return False
 
-    def _take(self, kind: str, item: T | Bookmark | Status | Broken) -> None:
-        """One event of the watch."""
+    def _take(self, kind: str, item: T | Bookmark | ApiStatus | Broken) -> None:
+        """Take one event of the watch."""
         match item:
-            case Status():
+            case ApiStatus():
                 raise item.error()
             case Bookmark():
                 self._version = item.resource_version
@@ -226,7 +227,7 @@ class Reflector(Generic[T]):
         key = item.key
         old = self.store.get(key)
         if old is not None and old.metadata.uid != item.metadata.uid:
-            # Another object took the name while we were not looking.
+            # The object was replaced by another one of the same name, and we missed the deletion.
             self._delete(key)
             old = None
         if old is not None and old.metadata.resource_version == item.metadata.resource_version:

@@ -1,4 +1,4 @@
-"""Which resource is meant: its group, version and plural, and how its objects are decoded."""
+"""The resources of the API server: their group, version, and plural, and how their objects are decoded."""
 
 from functools import partial
 from typing import Generic, TypeVar
@@ -45,11 +45,11 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     group: str = ""
     version: str = "v1"
     namespaced: bool = True
-    # What people know it by, where another one has the same plural.
+    # The name to show, if another resource has the same plural.
     alias: str = ""
 
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The address of the collection (of one namespace or of all), an object, or a part of one."""
+        """Return the path of the collection (of one namespace or of all), an object, or a subresource."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         path = f"{root}{scope}/{self.plural}"
@@ -68,7 +68,7 @@ WHOLE_PODS = Resource(plural="pods", codec=ProtobufCodec(partial(decode_pod, kep
 POD_RUNS = Resource(plural="pods", codec=JsonCodec(PodRun), alias="pod-runs")
 NODES = Resource(plural="nodes", codec=ProtobufCodec(decode_node), namespaced=False)
 
-# There are few of these beside the pods, and they change seldom: JSON serves them well.
+# There are few of these compared with pods, and they change rarely, so JSON is good enough.
 NAMESPACES = Resource(plural="namespaces", codec=JsonCodec(Namespace), namespaced=False)
 SERVICES = Resource(plural="services", codec=JsonCodec(Service))
 CONFIG_MAPS = Resource(plural="configmaps", codec=JsonCodec(ConfigMap))

@@ -1,7 +1,7 @@
-"""Parts of objects that are decoded once and shared: equal bytes mean equal parts.
+"""Parts of objects that are decoded once and shared, because equal bytes mean equal parts.
 
-A table is filled as parts are seen. The decoder of a part follows from the struct and the message that it is
-made of, which have the same field names.
+A table is filled as parts are seen. The decoder of a part is derived from its struct and its protobuf
+message, which have the same field names.
 """
 
 import types
@@ -14,13 +14,13 @@ from google.protobuf.message import Message
 
 V = TypeVar("V")
 
-# Distinct parts remembered of each kind. Real clusters have hundreds of templates; past the limit the
-# table starts anew, and the parts seen before are merely not shared with later ones.
+# The most parts of each kind that are cached. Real clusters have hundreds of templates. Beyond the limit the
+# table is emptied, and earlier parts are not shared with later ones.
 _LIMIT = 50_000
 
 
 class Shared(dict[Any, V]):
-    """Decoded parts by their bytes."""
+    """Decoded parts, by their bytes."""
 
     def __init__(self, decode: Callable[[Any], V], *, limit: int = _LIMIT) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Shared(dict[Any, V]):
 
 
 def part_decoder(struct: type[V], message: type[Message]) -> Callable[[bytes], V]:
-    """From the bytes of the message to the struct."""
+    """Return a function that decodes the bytes of the message into the struct."""
     build = _builder(struct)
 
     def decode(raw: bytes) -> V:
@@ -60,7 +60,7 @@ def _builder(struct: type[V]) -> Callable[[Any], V]:
 
 
 def _optional_type(hint: Any) -> Any:
-    """`T` of `T | None`, else the hint itself."""
+    """Return `T` for `T | None`, and any other hint unchanged."""
     if isinstance(hint, types.UnionType):
         return next(arg for arg in hint.__args__ if arg is not type(None))
     return hint

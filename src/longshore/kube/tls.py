@@ -1,7 +1,7 @@
-"""TLS to the API server: whom we trust, who we are, and whether the certificates can be used at all.
+"""TLS for the API server: the authority that we trust, our client certificate, and checks of both.
 
-A certificate that has expired makes the server drop the connection without a word about the reason, so the
-dates are read and told here. OpenSSL takes a private key only from a file: it gets one in memory only.
+If a client certificate has expired, the server drops the connection without giving the reason, so the dates
+are checked here. OpenSSL accepts a private key only from a file, so it gets one that exists only in memory.
 """
 
 import os
@@ -12,20 +12,23 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-# Tags of the few things that stand before and in the dates of a certificate (X.690, RFC 5280 4.1).
+# The DER tags of the elements before and in the validity of a certificate (X.690, RFC 5280 4.1).
 _VERSION = 0xA0
 _UTC_TIME = 0x17  # with two digits for the year
 _GENERALIZED_TIME = 0x18
 
 
 class Unusable(ValueError):
-    """Why a certificate or key cannot be used, to be read after its name."""
+    """A certificate or key cannot be used. The message continues a sentence that begins with its name."""
 
 
 def trust(authority: bytes | None, *, verify: bool = True) -> ssl.SSLContext:
-    """Trust this authority and no other; without one, those of the system; without `verify`, everyone."""
+    """Return a context that trusts only this authority; without one, those of the system.
+
+    Without `verify`, it trusts every server.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # An authority may be an intermediate one, as it may for kubectl.
+    # An authority may be an intermediate one, as with kubectl.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not verify:
         context.check_hostname = False
@@ -35,19 +38,19 @@ def trust(authority: bytes | None, *, verify: bool = True) -> ssl.SSLContext:
     else:
         certificates = _certificates(authority)
         if all(_date_problem(certificate) for certificate in certificates):
-            # While an authority is being replaced a bundle holds the old and the new one.
+            # While an authority is being replaced, a bundle contains the old and the new one.
             raise Unusable(_date_problem(certificates[0]))
         _add(context, certificates)
     return context
 
 
 def trust_also(context: ssl.SSLContext, authority: bytes) -> None:
-    """Trust this authority beside those that are trusted already."""
+    """Trust this authority in addition to those that are already trusted."""
     _add(context, _certificates(authority))
 
 
 def identify(context: ssl.SSLContext, *, certificate: bytes, key: bytes) -> None:
-    """Show this client certificate on all connections that are opened from now on."""
+    """Present this client certificate on all connections that are opened from now on."""
     certificates = _certificates(certificate)
     if problem := _date_problem(certificates[0]):
         raise Unusable(problem)
@@ -84,13 +87,13 @@ def _add(context: ssl.SSLContext, certificates: list[bytes]) -> None:
 
 
 def _certificates(pem: bytes) -> list[bytes]:
-    """The certificates in PEM text, without the armour."""
+    """Return the certificates of a PEM text in DER."""
     try:
         found = [ssl.PEM_cert_to_DER_cert(match.decode()) for match in _PEM.findall(pem)]
     except ValueError as error:
         raise Unusable("is malformed: its PEM text is not base64") from error
     if not found:
-        raise Unusable("holds no certificate: give one in PEM format")
+        raise Unusable("contains no certificate: give one in PEM format")
     return found
 
 
@@ -100,14 +103,14 @@ def _date_problem(certificate: bytes) -> str | None:
     if now > not_after:
         return f"expired on {not_after:%Y-%m-%d %H:%M} UTC: renew it"
     if now < not_before:
-        return f"is valid only from {not_before:%Y-%m-%d %H:%M} UTC on: check the clock of this machine"
+        return f"is valid only from {not_before:%Y-%m-%d %H:%M} UTC: check the clock of this machine"
     return None
 
 
 def validity(certificate: bytes) -> tuple[datetime, datetime]:
-    """The first and the last moment of a certificate in DER.
+    """Return the start and the end of the validity of a certificate in DER.
 
-    The standard library shows the dates of a peer's certificate but not of one's own.
+    The standard library gives the dates of a peer's certificate, but not of our own.
     """
     try:
         _, start, _ = _element(certificate, 0)  # Certificate
@@ -136,7 +139,7 @@ def _time(data: bytes, at: int) -> tuple[datetime, int]:
 
 
 def _element(data: bytes, at: int) -> tuple[int, int, int]:
-    """Tag, start and end of the content of the DER element at this place."""
+    """Return the tag, and the start and end of the content, of the DER element at this position."""
     tag, length, start = data[at], data[at + 1], at + 2
     if length & 0x80:  # the length itself takes this many bytes
         width = length & 0x7F

@@ -1,7 +1,7 @@
-"""Writes to the API server, each of which lands once.
+"""Writes to the API server, each of which happens once.
 
-When an answer is lost (the connection broke, the server failed half-way) nobody knows whether the write
-landed. It is then never repeated blindly: the object is read, and what is found there decides.
+If a response is lost (because the connection broke, or the server failed halfway), the write may have
+happened or not. It is then never simply repeated: the object is read, and its state decides.
 """
 
 import asyncio
@@ -13,22 +13,22 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from longshore.engine.events import Conflict, Failed, Gone, Outcome, Succeeded
-from longshore.kube.backoff import Backoff
+from longshore.kube.backoff import JitteredBackoff
 from longshore.kube.errors import ApiError, ConnectionFailed, api_error
-from longshore.kube.pool import Answer
+from longshore.kube.pool import Response
 from longshore.kube.resources import PODS, Resource
 
 JsonObject = dict[str, Any]
 
 FIELD_MANAGER = "longshore"
-# Long enough for an API server to be restarted, short enough for a pod to be tried on another node.
+# Long enough to restart an API server, and short enough to try a pod on another node.
 _GIVE_UP_AFTER = 60.0
-# Metadata that the server writes itself with every change.
+# Metadata that the server itself changes with every write.
 _SERVERS_OWN = frozenset({"generation", "managedFields", "resourceVersion"})
 
 
 class Patch(Enum):
-    """How a patch is to be read: the media type of each kind."""
+    """The kinds of patches, with their media types."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
@@ -37,20 +37,20 @@ class Patch(Enum):
 
 
 class Transport(Protocol):
-    """Something that carries one request to the API server: `Pool`, or a double in a test."""
+    """Sends one request to the API server: a `Pool`, or a fake in a test."""
 
     async def send(
         self, method: str, target: str, body: bytes = b"", *, content_type: str = ..., timeout: float = ...
-    ) -> Answer: ...
+    ) -> Response: ...
 
 
 class _Landed(Enum):
     YES = 1
     NO = 2
-    OTHER = 3  # The object is there, but it is not as we would have left it.
+    OTHER = 3  # The object exists, but it is not as our write would have left it.
 
 
-# Reads the object and says whether our write is in it, with the object as found.
+# Reads the object, and returns whether it contains our write, with the object itself.
 _Look = Callable[[], Awaitable[tuple[_Landed, bytes]]]
 
 
@@ -70,7 +70,7 @@ class _BoundPod(msgspec.Struct):
 
 
 class Writer:
-    """Create, update, patch, delete and bind, at most `concurrency` at a time."""
+    """Creates, updates, patches, deletes, and binds, with at most `concurrency` writes at a time."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class Writer:
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout = timeout
         self._give_up_after = give_up_after
-        # Writes that have not ended, those that wait for their turn included.
+        # The number of writes that have not ended, including those that wait for a slot.
         self.under_way = 0
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> Outcome:
-        """Assign a pod to a node, if it is still the pod of this UID and nobody else was faster."""
+        """Bind a pod to a node, if it still has this UID and is not bound to another node."""
         body = msgspec.json.encode(
             {
                 "apiVersion": "v1",
@@ -118,7 +118,7 @@ class Writer:
         return Succeeded()
 
     async def create(self, resource: Resource[Any], namespace: str, body: JsonObject) -> bytes:
-        """Create an object; with `generateName` a lost answer cannot be recognized and is raised."""
+        """Create an object. With `generateName`, a lost response cannot be resolved and is raised."""
         name = body["metadata"].get("name")
         path = resource.path(namespace=namespace)
         look = self._finds(f"{path}/{quote(name)}", body) if name else None
@@ -127,7 +127,7 @@ class Writer:
     async def update(
         self, resource: Resource[Any], namespace: str, name: str, body: JsonObject, *, subresource: str = ""
     ) -> bytes:
-        """Replace an object; the `resourceVersion` in it guards against changes made meanwhile."""
+        """Replace an object. Its `resourceVersion` protects against changes made meanwhile."""
         path = resource.path(namespace=namespace, name=name)
         version = body["metadata"].get("resourceVersion")
         look = self._finds(path, body, unchanged_at=version)
@@ -145,7 +145,10 @@ class Writer:
         subresource: str = "",
         force: bool = False,
     ) -> bytes:
-        """Change a part of an object. A JSON patch is not repeated: its lost answer is raised."""
+        """Change a part of an object.
+
+        For a JSON patch, a lost response is raised, because it is not repeated.
+        """
         path = resource.path(namespace=namespace, name=name)
         params = {"fieldManager": FIELD_MANAGER}
         if kind is Patch.APPLY and force:
@@ -161,7 +164,7 @@ class Writer:
         )
 
     async def delete(self, resource: Resource[Any], namespace: str, name: str, *, uid: str = "") -> None:
-        """Delete an object, if it is still the one of this UID; one that is gone already is fine."""
+        """Delete an object, if it still has this UID. It is not an error if it is already gone."""
         path = resource.path(namespace=namespace, name=name)
         body: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
@@ -179,7 +182,7 @@ class Writer:
                 raise
 
     async def read(self, resource: Resource[Any], namespace: str, name: str) -> bytes:
-        """An object, as JSON."""
+        """Return an object as JSON."""
         async with self._slots:
             return await self._read(resource.path(namespace=namespace, name=name))
 
@@ -194,7 +197,7 @@ class Writer:
         unchanged_at: str | None = None,
         may_repeat: bool = False,
     ) -> _Look:
-        """Look whether the object at the path has all that was sent."""
+        """Return a function that checks whether the object at the path contains everything that was sent."""
         metadata = {
             name: value for name, value in sent.get("metadata", {}).items() if name not in _SERVERS_OWN
         }
@@ -234,26 +237,26 @@ class Writer:
     async def _send_until_answered(
         self, method: str, target: str, body: bytes, content_type: str, look: _Look | None
     ) -> bytes:
-        """Send until there is an answer, looking before each repetition that might be a second landing."""
+        """Send until there is a response. Before a repetition that might write twice, read the object."""
         uncertain = False
         async with self._slots:
-            patience = _Patience(self._give_up_after)
+            waits = _RetryWaits(self._give_up_after)
             while True:
                 error: ApiError | ConnectionFailed
                 try:
                     return await self._send(method, target, body, content_type)
                 except (ApiError, ConnectionFailed) as failure:
                     error = failure
-                # A conflict may be with an earlier try of our own that did land.
+                # A conflict may be with our own earlier try, which succeeded.
                 if not _passing(error) and not (uncertain and _is_conflict(error)):
                     raise error
                 uncertain = uncertain or _may_have_landed(error)
                 if uncertain and look is None:
                     raise error
                 if _passing(error):
-                    await patience.wait_after(error)
+                    await waits.wait_after(error)
                 if uncertain and look is not None:
-                    landed, found = await self._verdict(look)
+                    landed, found = await self._look_until_answered(look)
                     if landed is _Landed.YES:
                         return found
                     if landed is _Landed.OTHER or not _passing(error):
@@ -267,9 +270,9 @@ class Writer:
             raise api_error(answer.status, answer.body, answer.retry_after)
         return answer.body
 
-    async def _verdict(self, look: _Look) -> tuple[_Landed, bytes]:
-        """Look until the server answers."""
-        patience = _Patience(self._give_up_after)
+    async def _look_until_answered(self, look: _Look) -> tuple[_Landed, bytes]:
+        """Read the object, and try again until the server answers."""
+        waits = _RetryWaits(self._give_up_after)
         while True:
             try:
                 return await look()
@@ -277,19 +280,19 @@ class Writer:
                 if not _passing(failure):
                     raise
                 error = failure
-            await patience.wait_after(error)
+            await waits.wait_after(error)
 
 
-class _Patience:
-    """Waits between tries, longer each time, until it has run out."""
+class _RetryWaits:
+    """The waits between tries, longer each time, up to a total limit."""
 
     def __init__(self, seconds: float) -> None:
         self._clock = asyncio.get_running_loop().time
         self._end = self._clock() + seconds
-        self._backoff = Backoff(first=0.1, most=5.0)
+        self._backoff = JitteredBackoff(first=0.1, most=5.0)
 
     async def wait_after(self, error: ApiError | ConnectionFailed) -> None:
-        """Wait as long as the server asked for, or as long as it seems wise; raise the error at the end."""
+        """Wait as long as the server asked for, or with backoff. Raises the error if the limit is reached."""
         wait = self._backoff.wait(error.retry_after if isinstance(error, ApiError) else None)
         if self._clock() + wait > self._end:
             raise error
@@ -301,7 +304,7 @@ class _Bare(msgspec.Struct):
 
 
 def _passing(error: ApiError | ConnectionFailed) -> bool:
-    """Worth another try: no connection, too busy, or broken for the moment."""
+    """Whether another try makes sense: there was no connection, or the server is busy or fails for now."""
     return isinstance(error, ConnectionFailed) or error.status == 429 or error.status >= 500
 
 
@@ -314,16 +317,19 @@ def _is_conflict(error: ApiError | ConnectionFailed) -> bool:
 
 
 def _changed_by_another(target: str) -> ApiError:
-    return ApiError(409, "Conflict", f"{target}: changed by someone else while our answer was lost")
+    return ApiError(409, "Conflict", f"{target}: changed by another client while the response was lost")
 
 
 def contains(found: object, sent: object) -> bool:
-    """Whether all that was sent is in what was found; null stands for a field that is to be absent."""
+    """Whether the found object contains everything that was sent.
+
+    A null means that a field must be absent.
+    """
     if isinstance(sent, Mapping):
         return isinstance(found, Mapping) and all(
             contains(found.get(key), value) for key, value in sent.items()
         )
-    # A body that was made of structs has tuples for lists.
+    # A body that was built from structs has tuples instead of lists.
     if isinstance(sent, list | tuple):
         return (
             isinstance(found, list | tuple)

@@ -1,8 +1,8 @@
-"""Writes what was measured on the nodes, and what their pods ask for, into the nodes' annotations.
+"""Writes measurements of nodes, and what their pods request, into the nodes' annotations.
 
-A pass looks at all nodes, asks the provider, and writes what differs, one patch for each node. What goes
-wrong with one node, or with the provider, is told and does not keep the others from being written: values
-that nobody renews have to be taken away.
+A pass lists all nodes, asks the provider, and writes what differs, with one patch for each node. A problem
+with one node or with the provider is reported and does not stop the pass, because values that are not renewed
+must be removed.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ from longshore.kube.caller import list_objects, patch
 from longshore.kube.client import Client
 from longshore.kube.kinds import NOT_ENDED
 from longshore.kube.resources import NODES, PODS
-from longshore.measure.node_annotations import GPUS, Wanted, allocation, asked_for, changes, load
+from longshore.measure.node_annotations import GPUS, Wanted, allocation, changes, load, requested_by_node
 from longshore.measure.providers import Provider, Values
 
 log = structlog.get_logger()
 
-# The API server has others to serve.
+# The most concurrent patches, to spare the API server.
 _PATCHES_AT_ONCE = 16
-# Of the interval, so that annotators of several clusters do not ask one Prometheus in step. It is only ever
-# made shorter: values may count for hardly longer.
+# The share of the interval that is random, so that annotators do not query one Prometheus at the same time.
+# It only shortens the interval, because values may expire soon after it.
 _JITTER = 0.1
-# Told to stop, a pass gets this long to end.
+# A pass that is asked to stop gets this many seconds to finish.
 _STOP_SECONDS = 5.0
 
 
 class Annotated(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a node's annotations; `error` if it was not written."""
+    """The changes of a node's annotations, and the `error` if they could not be written."""
 
     name: str
     set: dict[str, str] = {}
@@ -45,16 +45,16 @@ class Annotated(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pass(msgspec.Struct, frozen=True, rename="camel"):
-    """`nodes` are those that had to change; the times are in seconds."""
+    """The result of a pass. `nodes` are those that had to change; times are in seconds."""
 
     nodes: tuple[Annotated, ...]
     unchanged: int
-    # Nodes without any fresh measurement, if measurements were asked for.
+    # Nodes without a fresh measurement, if measurements are written.
     unmeasured: int
     began: float
     seconds: float
     dry_run: bool = False
-    # Why the provider had nothing to say.
+    # Why the provider returned nothing.
     problem: str = ""
 
     @property
@@ -62,13 +62,16 @@ class Pass(msgspec.Struct, frozen=True, rename="camel"):
         return [node for node in self.nodes if node.error]
 
 
-def _nobody_looks(_done: int, _all: int) -> None:
-    """Of a pass that nobody waits for."""
+def _no_progress(_done: int, _all: int) -> None:
+    """Ignore the progress of a pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Annotator:
-    """`provider` is None if only what pods ask for is written; `selector` chooses nodes by their labels."""
+    """Writes annotations. Without a `provider`, it writes only what pods request.
+
+    `selector` is a label selector for nodes.
+    """
 
     client: Client
     provider: Provider | None
@@ -77,19 +80,19 @@ class Annotator:
     selector: str = ""
     gpu_resource: str = GPUS
     dry_run: bool = False
-    on_progress: Callable[[int, int], None] = _nobody_looks
+    on_progress: Callable[[int, int], None] = _no_progress
     wall: Callable[[], float] = time.time
 
     async def once(self) -> Pass:
-        """Raises UserError if the cluster cannot be looked at; all else is in the answer."""
+        """Run one pass. Raises UserError if the cluster cannot be read; other problems are in the result."""
         began = self.wall()
         chosen = {"labelSelector": self.selector} if self.selector else None
         nodes = await list_objects(self.client, NODES, selectors=chosen)
-        asked: Mapping[str, Mapping[str, int]] = {}
+        requested: Mapping[str, Mapping[str, int]] = {}
         if self.allocation:
             pods = await list_objects(self.client, PODS, selectors={"fieldSelector": NOT_ENDED})
-            # A large cluster has more pods than an event loop should wait for.
-            asked = await asyncio.to_thread(asked_for, pods.values(), gpus=self.gpu_resource)
+            # In a thread, because a large cluster has many pods.
+            requested = await asyncio.to_thread(requested_by_node, pods.values(), gpus=self.gpu_resource)
         values, problem = await self._measured(list(nodes.values()))
         now = self.wall()
         differing: dict[str, Wanted] = {}
@@ -101,7 +104,7 @@ class Annotator:
                 unmeasured += not any(of_load.values())
                 wanted.update(of_load)
             if self.allocation:
-                amounts = asked.get(name, {})
+                amounts = requested.get(name, {})
                 wanted.update(
                     allocation(node, amounts, now=began, max_age=self.max_age, gpus=self.gpu_resource)
                 )
@@ -118,25 +121,23 @@ class Annotator:
             problem=problem,
         )
 
-    async def for_ever(
-        self, stop: asyncio.Event, *, interval: float, on_pass: Callable[[Pass], None]
-    ) -> None:
-        """A pass after the other until told to stop, up to `interval` seconds from begin to begin."""
+    async def run(self, stop: asyncio.Event, *, interval: float, on_pass: Callable[[Pass], None]) -> None:
+        """Run a pass at every interval, in seconds between starts, until `stop` is set."""
         while not stop.is_set():
             began = time.monotonic()
-            done = await self._unless_stopped(stop)
+            done = await self._pass_unless_stopped(stop)
             if done is not None:
-                _tell(done)
+                _log(done)
                 on_pass(done)
             pause = interval * random.uniform(1 - _JITTER, 1) - (time.monotonic() - began)
             await sleep_unless(stop, max(pause, 0.0))
 
-    async def _unless_stopped(self, stop: asyncio.Event) -> Pass | None:
-        """The pass, or None if it came to nothing: that is told, and the next one may do better."""
+    async def _pass_unless_stopped(self, stop: asyncio.Event) -> Pass | None:
+        """Run a pass. Log a failure and return None, because the next pass may succeed."""
         work = asyncio.create_task(self.once())
-        told = asyncio.create_task(stop.wait())
-        await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait([work, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
         await asyncio.wait([work], timeout=_STOP_SECONDS)
         if work.cancel():
             await asyncio.wait([work])
@@ -145,7 +146,7 @@ class Annotator:
         try:
             return work.result()
         except UserError as error:
-            log.error("no node was annotated", reason=str(error))  # noqa: TRY400 - one line tells it
+            log.error("no node was annotated", reason=str(error))  # noqa: TRY400 - one line is enough
             return None
 
     async def _measured(self, nodes: Sequence[Node]) -> tuple[Values, str]:
@@ -156,7 +157,7 @@ class Annotator:
         except UserError as error:
             return {}, str(error)
         except Exception as error:
-            # Values that nobody renews have to be taken away, also if the answer is past all expectation.
+            # Old values must be removed even after an unexpected error.
             return {}, f"{type(error).__name__}: {error}"
 
     async def _write(self, differing: Mapping[str, Wanted]) -> tuple[Annotated, ...]:
@@ -171,8 +172,8 @@ class Annotator:
                     body = {"metadata": {"annotations": wanted}}
                     if not await patch(self.client, NODES, body, name=name, dry_run=self.dry_run):
                         return None
-                except UserError as refused:
-                    error = str(refused)
+                except UserError as problem:
+                    error = str(problem)
                 finally:
                     done += 1
                     self.on_progress(done, len(differing))
@@ -187,7 +188,7 @@ class Annotator:
         return tuple(node for node in written if node is not None)
 
 
-def _tell(done: Pass) -> None:
+def _log(done: Pass) -> None:
     if done.problem:
         log.warning("no measurements", reason=done.problem)
     for node in done.failed:

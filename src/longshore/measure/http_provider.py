@@ -1,4 +1,4 @@
-"""How a provider is asked over HTTP: whom we trust, who we are, and each refusal as one line."""
+"""The HTTP client of providers, with TLS, tokens and errors of one line."""
 
 import ssl
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from longshore.kube.credentials import TokenFile
 from longshore.kube.tls import Unusable, trust
 from longshore.measure.providers import TIMEOUT, ProviderFailed
 
-# What is known of 5,000 nodes is a hundredth of it.
+# The answer about 5,000 nodes is a hundredth of this.
 _MAX_ANSWER = 256 * 2**20
 _LONGEST_REASON = 200
 
 
-class WebProvider:
-    """One session with the address in the settings. Raises UserError for files that cannot be used."""
+class HttpClient:
+    """A client for the address in the settings. Raises UserError if a file in them cannot be used."""
 
     def __init__(self, settings: MeasurementSettings) -> None:
         self.address = settings.address
@@ -34,7 +34,7 @@ class WebProvider:
             await session.close()
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        """Status and body of the answer. Raises ProviderFailed if there is none."""
+        """Return the status and body of the answer. Raises ProviderFailed if there is no answer."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=self._tls), timeout=aiohttp.ClientTimeout(total=TIMEOUT)
@@ -49,12 +49,12 @@ class WebProvider:
                     url, params=params, headers=headers, allow_redirects=False
                 ) as response:
                     if response.status == 401 and self._token is not None and attempt == 1:
-                        # A token that has just been replaced.
+                        # The token may have been replaced meanwhile.
                         self._token.invalidate()
                         continue
                     if 300 <= response.status < 400:
-                        there = response.headers.get("Location", "nowhere")
-                        raise ProviderFailed(f"{url} sends us to {there}: give that address if it is right")
+                        there = response.headers.get("Location", "an unknown address")
+                        raise ProviderFailed(f"{url} redirects to {there}: use that address if it is correct")
                     return response.status, await _body(response, url)
             except TimeoutError as error:
                 raise ProviderFailed(f"{url}: no answer within {TIMEOUT:g}s") from error
@@ -73,7 +73,7 @@ async def _body(response: aiohttp.ClientResponse, url: str) -> bytes:
 
 
 def one_line(text: str) -> str:
-    """What a stranger's program says about what went wrong."""
+    """Return a message from another program as one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
 
@@ -83,6 +83,6 @@ def _context(settings: MeasurementSettings) -> ssl.SSLContext:
         authority = Path(settings.ca_file).read_bytes() if settings.ca_file else None
         return trust(authority, verify=not settings.insecure_skip_verify)
     except Unusable as error:
-        raise UserError(f"measurements: the certificate {settings.ca_file} {error}") from error
+        raise UserError(f"measurements: the CA certificate {settings.ca_file} {error}") from error
     except OSError as error:
         raise UserError(f"measurements: cannot read {settings.ca_file}: {error.strerror}") from error

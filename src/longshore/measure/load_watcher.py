@@ -1,7 +1,7 @@
-"""Measurements from load-watcher: its JSON holds percentages of capacity, over one or several windows.
+"""Measurements from load-watcher. Its JSON has percentages of capacity, for one or more windows.
 
-Of several windows the longest counts, of mean and latest value the mean. A source that has the latest value
-only, as load-watcher in front of metrics-server, gives no deviation.
+The longest window counts, and the mean takes precedence over the latest value. If load-watcher has only the
+latest value, as with metrics-server, there is no deviation.
 """
 
 import math
@@ -11,11 +11,11 @@ import msgspec
 
 from longshore.api import InvalidQuantity, Node, milli_value, parse_duration, value
 from longshore.config import MeasurementSettings
-from longshore.measure.http_provider import WebProvider, one_line
+from longshore.measure.http_provider import HttpClient, one_line
 from longshore.measure.providers import ProviderFailed, Values
 
 PATH = "/watcher"
-# Which measure an operator gives; the latest value stands in for the mean, also without any operator.
+# The measure and rank of an operator. The latest value, or one without an operator, can replace the mean.
 _MEANS = {"avg": ("mean", 1), "latest": ("mean", 0), "": ("mean", 0), "std": ("std", 1)}
 
 
@@ -45,30 +45,32 @@ class _WatcherMetrics(msgspec.Struct, frozen=True):
 
     @property
     def time(self) -> float:
-        """The end of the window, if it says that, else when it was put together."""
+        """The end of the window if it is known, else the time of the answer."""
         return self.window.end if self.window.end > 0 else self.timestamp
 
 
 class LoadWatcher:
+    """The provider for load-watcher."""
+
     def __init__(self, settings: MeasurementSettings) -> None:
-        self._web = WebProvider(settings)
+        self._client = HttpClient(settings)
 
     async def close(self) -> None:
-        await self._web.close()
+        await self._client.close()
 
     async def measure(self, nodes: Sequence[Node]) -> Values:
-        status, body = await self._web.get(PATH)
-        where = f"{self._web.address}{PATH}"
+        status, body = await self._client.get(PATH)
+        where = f"{self._client.address}{PATH}"
         if status != 200:
             reason = one_line(body[:1000].decode(errors="replace")) or "no reason given"
-            raise ProviderFailed(f"{where} answers {status}: {reason}")
+            raise ProviderFailed(f"{where} answered {status}: {reason}")
         try:
             answer = msgspec.json.decode(body, type=_WatcherMetrics)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ProviderFailed(f"{where} answers what is not load-watcher's JSON: {error}") from error
+            raise ProviderFailed(f"{where} did not answer with load-watcher's JSON: {error}") from error
         if answer.time <= 0:
             raise ProviderFailed(
-                f"{where} does not say when it measured: timestamp and window.end are missing"
+                f"{where} did not report when it measured: timestamp and window.end are missing"
             )
         measured = answer.data.nodes or {}
         found: dict[str, dict[str, tuple[float, float]]] = {}
@@ -81,13 +83,13 @@ class LoadWatcher:
                     found.setdefault(measure, {})[node.metadata.name] = (amount, answer.time)
         if not found and measured:
             raise ProviderFailed(
-                f"{where} knows nodes such as {next(iter(measured))}, but none of this cluster"
+                f"{where} knows nodes such as {next(iter(measured))}, but no node of this cluster"
             )
         return found
 
 
 def _percentages(metrics: Iterable[_Metric]) -> Mapping[str, float]:
-    """By measure."""
+    """Return the percentage of each measure."""
     best: dict[str, tuple[int, float, float]] = {}
     for metric in metrics:
         resource, (of, rank) = metric.type.lower(), _MEANS.get(metric.operator.lower(), ("", 0))

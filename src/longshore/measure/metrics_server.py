@@ -1,7 +1,7 @@
 """Measurements from metrics-server, through the API server.
 
-It knows how much was used in the last seconds and nothing before, so samples are kept here for as long as the
-window reaches back. A fresh start knows little: the deviation comes with the second sample.
+metrics-server knows only the usage of the last seconds, so samples are kept here for the length of the
+window. After a start there are few samples: the deviation is known from the second one.
 """
 
 import math
@@ -26,7 +26,7 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 class _NodeMetrics(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
-    # The end of the seconds that the usage is of.
+    # The end of the measured interval.
     timestamp: str = ""
     usage: dict[str, str] = {}
 
@@ -36,14 +36,17 @@ class _NodeMetricsList(msgspec.Struct, frozen=True):
 
 
 class MetricsServer:
-    """`window` is how long samples count, and `max_age` how long what is made of them does, in seconds."""
+    """The provider for metrics-server.
+
+    Samples count for `window` seconds, and statistics of them for `max_age` seconds.
+    """
 
     def __init__(self, client: Client, *, window: float, max_age: float) -> None:
         self._client = client
         self._windows = SlidingWindows(window, max_age=max_age)
 
     async def close(self) -> None:
-        """The client is not ours."""
+        """Do nothing: the client belongs to the caller."""
 
     async def measure(self, nodes: Sequence[Node]) -> Values:
         known = {node.metadata.name for node in nodes}
@@ -65,22 +68,22 @@ class MetricsServer:
         except ConnectionFailed as error:
             raise ProviderFailed(f"cannot talk to the API server: {error}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ProviderFailed(f"{PATH} answers what is no list of node metrics: {error}") from error
+            raise ProviderFailed(f"{PATH} did not answer with a list of node metrics: {error}") from error
 
 
 def _refusal(error: ApiError) -> str:
     match error.status:
         case 404:
-            return "the cluster has no API metrics.k8s.io/v1beta1: install metrics-server"
+            return "the cluster does not have the API metrics.k8s.io/v1beta1: install metrics-server"
         case 403:
-            return f"no right to list nodes of metrics.k8s.io: {error.message}"
+            return f"permission to list nodes of metrics.k8s.io is missing: {error.message}"
         case 503:
             return f"metrics-server does not answer the API server: {error.message}"
     return f"{PATH}: {error}"
 
 
 def _amounts(item: _NodeMetrics) -> dict[str, float]:
-    """What is used, without what is no amount."""
+    """Return the used amounts, without invalid ones."""
     amounts: dict[str, float] = {}
     for resource, read in _AMOUNTS.items():
         try:

@@ -1,8 +1,8 @@
-"""What a node's annotations are to say about its load and about what its pods ask for, as values.
+"""The annotations for the load of a node and for what its pods request, as values.
 
-The load is told as what is free: allocatable without what is used, below 0 where more is used than the node
-offers. A node's values are replaced as a whole, so that all of them are as old as the time beside them says.
-What pods ask for is often what it was: then its time is left alone as well, until it is about to be too old.
+The load is written as what is free: allocatable minus used, which is negative if more is used than
+allocatable. A node's values are replaced together, so that the annotation with their time applies to all of
+them. If the requests have not changed, their time is not changed either, until it would soon be too old.
 """
 
 import math
@@ -25,62 +25,64 @@ from longshore.cluster.measures import Measured
 from longshore.cluster.resources import allocatable_amounts
 from longshore.measure.providers import Values
 
-# What an annotation is to be; None if it is not to be there.
+# The wanted value of each annotation; None removes it.
 Wanted = Mapping[str, str | None]
 
-# What GPUs are called, as the agent that reads these annotations has it.
+# The resource name of GPUs that the agent reading these annotations expects.
 GPUS = "nvidia.com/gpu"
 FREE = {resource: f"free-{resource}" for resource in REQUESTED}
-# All that are ours to take away when the load of a node is not known any longer.
+# The annotations to remove when the load of a node is no longer known.
 LOAD = (*MEAN_FREE.values(), *STD_FREE.values(), MEASURED_AT)
-# Of the maximum age: the time of what has not changed is renewed soon enough for the pass after this one.
+# The share of the maximum age after which an unchanged time is renewed, so that a later pass is soon enough.
 _RENEWED_AFTER = 1 / 3
 
 
 def load(node: Node, values: Values, *, now: float, max_age: float) -> Wanted:
-    """Its load; nothing to say if no value is fresh but what is written there still is."""
+    """Return the annotations for the load, or nothing if there is no fresh value and old ones are valid."""
     fresh = _fresh(node.metadata.name, values, now=now, max_age=max_age)
     offered = allocatable_amounts(node.status.allocatable)
-    # Forecasts may be written by somebody else: they are ours if they are measured for any node.
+    # Another program may write forecasts: change them only if some node has a measured forecast.
     forecasts = [resource for resource in FORECAST_FREE if f"{resource}/forecast" in values]
-    told: dict[str, str | None] = {}
+    found: dict[str, str | None] = {}
     times = []
     for resource, mean_key in MEAN_FREE.items():
         mean, capacity = fresh.get(f"{resource}/mean"), offered.get(resource, 0)
         if mean is None or capacity <= 0:
             continue
         times.append(mean[1])
-        told[mean_key] = _decimal(capacity - mean[0])
+        found[mean_key] = _decimal(capacity - mean[0])
         if std := fresh.get(f"{resource}/std"):
             times.append(std[1])
-            told[STD_FREE[resource]] = _decimal(std[0])
+            found[STD_FREE[resource]] = _decimal(std[0])
         if resource in forecasts and (forecast := fresh.get(f"{resource}/forecast")):
-            told[FORECAST_FREE[resource][0]] = _decimal(capacity - forecast[0])
+            found[FORECAST_FREE[resource][0]] = _decimal(capacity - forecast[0])
     keys = (*LOAD, *(FORECAST_FREE[resource][0] for resource in forecasts))
-    if told:
-        told[MEASURED_AT] = _timestamp(min(times))
-    elif not _grown_old(node, now=now, max_age=max_age):
+    if found:
+        found[MEASURED_AT] = _timestamp(min(times))
+    elif not _has_expired(node, now=now, max_age=max_age):
         return {}
-    return dict.fromkeys(keys) | told
+    return dict.fromkeys(keys) | found
 
 
 def allocation(
-    node: Node, asked: Mapping[str, int], *, now: float, max_age: float, gpus: str = GPUS
+    node: Node, requested: Mapping[str, int], *, now: float, max_age: float, gpus: str = GPUS
 ) -> Wanted:
-    """What its pods ask for and what is left of what it offers, 0 if they ask for more; and since when."""
+    """Return the annotations for what pods request and what is left, which is at least 0, with their time."""
     offered = _amounts(allocatable_amounts(node.status.allocatable), gpus)
     offered["gpu"] += _unnamed_gpus(node)
-    told: dict[str, str | None] = {key: str(asked.get(resource, 0)) for resource, key in REQUESTED.items()}
+    found: dict[str, str | None] = {
+        key: str(requested.get(resource, 0)) for resource, key in REQUESTED.items()
+    }
     for resource, key in FREE.items():
-        told[key] = str(max(offered.get(resource, 0) - asked.get(resource, 0), 0))
+        found[key] = str(max(offered.get(resource, 0) - requested.get(resource, 0), 0))
     age = now - parse_timestamp(node.metadata.annotations.get(ALLOCATED_AT, ""))
-    if changes(node, told) or not 0 <= age <= max_age * _RENEWED_AFTER:
-        told[ALLOCATED_AT] = _timestamp(now)
-    return told
+    if changes(node, found) or not 0 <= age <= max_age * _RENEWED_AFTER:
+        found[ALLOCATED_AT] = _timestamp(now)
+    return found
 
 
-def asked_for(pods: Iterable[Pod], *, gpus: str = GPUS) -> dict[str, dict[str, int]]:
-    """By node, what the pods bound to it ask for, whether they run yet or not."""
+def requested_by_node(pods: Iterable[Pod], *, gpus: str = GPUS) -> dict[str, dict[str, int]]:
+    """Return what the pods bound to each node request, whether they have started or not."""
     by_node: dict[str, Counter[str]] = {}
     for pod in pods:
         if pod.spec.node_name and not pod.terminal:
@@ -90,15 +92,15 @@ def asked_for(pods: Iterable[Pod], *, gpus: str = GPUS) -> dict[str, dict[str, i
 
 
 def changes(node: Node, wanted: Wanted) -> Wanted:
-    """What has to be written for the node to be as wanted."""
+    """Return the annotations that differ from the wanted ones."""
     there = node.metadata.annotations
     return {key: text for key, text in wanted.items() if there.get(key) != text}
 
 
 def _fresh(node: str, values: Values, *, now: float, max_age: float) -> dict[str, Measured]:
-    """Its values that are numbers and not too old.
+    """Return the node's values that are numbers and not too old.
 
-    One without a time was taken when it was asked for, and so was one whose clock is a little ahead of ours.
+    A value without a time, or with one in the near future, counts as measured now.
     """
     found: dict[str, Measured] = {}
     for measure, by_node in values.items():
@@ -109,20 +111,23 @@ def _fresh(node: str, values: Values, *, now: float, max_age: float) -> dict[str
     return found
 
 
-def _grown_old(node: Node, *, now: float, max_age: float) -> bool:
-    """Or are of a time that is yet to come. Without one they are somebody else's, and never grow old."""
+def _has_expired(node: Node, *, now: float, max_age: float) -> bool:
+    """Whether the node's annotations are too old or too far in the future.
+
+    Annotations without a time never expire, because another program writes them.
+    """
     _, at = annotations.load(node)["cpu/mean"]
     return abs(now - at) > max_age
 
 
 def _amounts(columns: Mapping[str, int], gpus: str) -> dict[str, int]:
-    """By the names that the annotations have."""
+    """Return the amounts by the names that annotations use."""
     amounts = {resource: columns[resource] for resource in REQUESTED if resource in columns}
     return amounts | {"gpu": columns.get(gpus, 0)}
 
 
 def _unnamed_gpus(node: Node) -> int:
-    """A node may offer `gpu`, which has no domain in its name, and therefore no column."""
+    """Return the amount of the resource `gpu`, which has no column because its name has no domain."""
     try:
         return max(value(node.status.allocatable.get("gpu", "0")), 0)
     except InvalidQuantity:
@@ -130,7 +135,7 @@ def _unnamed_gpus(node: Node) -> int:
 
 
 def _decimal(amount: float) -> str:
-    """To a thousandth, without an exponent, and without zeros that say nothing."""
+    """Format an amount with at most three decimals, without an exponent."""
     text = f"{amount:.3f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 

@@ -1,4 +1,4 @@
-"""Which node a label of a time series means: exporters are known by name, by address, or by some of both."""
+"""Finds the node of a time series by a label, which may contain a node's name or address."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from longshore.api import Node
 from longshore.config import MeasurementSettings
 
-# So many of each show what does not fit.
+# How many values to show in a message.
 _SHOWN = 3
 _WITH_PORT = re.compile(r"\[(?P<bracketed>[^\]]*)\](?::\d+)?|(?P<plain>[^:]*):\d+")
 
 
 class NodeNames:
-    """Of the nodes that there are now."""
+    """The names of the nodes that exist now, by their names or addresses."""
 
     def __init__(self, settings: MeasurementSettings, nodes: Sequence[Node]) -> None:
         self._label = settings.node_label
@@ -23,7 +23,7 @@ class NodeNames:
         }
 
     def find(self, label: str) -> str | None:
-        """The name of the node, or None if the label means none that we know."""
+        """Return the name of the node, or None if no node matches the label."""
         if self._pattern is not None:
             match = self._pattern.search(label)
             if match is None:
@@ -32,23 +32,23 @@ class NodeNames:
         return self._names.get(label) or self._names.get(without_port(label))
 
     def mismatch(self, series: Iterable[dict[str, str]]) -> str:
-        """Why none of the series is of a node, in one line."""
+        """Return one line that says why no series belongs to a node."""
         found = list(series)
         values = [labels[self._label] for labels in found if self._label in labels]
         if not values:
-            others = sorted({name for labels in found for name in labels}) or ["none at all"]
-            return f"no series has the label {self._label} (nodeLabel), only {_some(others)}"
+            others = sorted({name for labels in found for name in labels}) or ["no labels"]
+            return f"no series has the label {self._label} (nodeLabel); found only {_some(others)}"
         wanted = "names" if self._from == "name" else "addresses (InternalIP)"
         nodes = _some(self._names) or "none"
-        pattern = f", through the nodePattern {self._pattern.pattern}" if self._pattern else ""
+        pattern = f", with the nodePattern {self._pattern.pattern}" if self._pattern else ""
         return (
-            f"no series is of a node: the label {self._label} is {_some(values)}{pattern}, and the {wanted} "
-            f"of nodes are {nodes}; see nodeLabel, nodeFrom and nodePattern"
+            f"no series belongs to a node: the label {self._label} is {_some(values)}{pattern}, and the "
+            f"{wanted} of nodes are {nodes}; check nodeLabel, nodeFrom and nodePattern"
         )
 
 
 def without_port(label: str) -> str:
-    """`10.0.0.1:9100` is `10.0.0.1`, `[fd00::1]:9100` is `fd00::1`; what has no port stays as it is."""
+    """Return the label without a port: `10.0.0.1:9100` is `10.0.0.1`, `[fd00::1]:9100` is `fd00::1`."""
     match = _WITH_PORT.fullmatch(label)
     if match is None:
         return label

@@ -1,7 +1,7 @@
-"""Measurements from Prometheus, or from what answers like it: instant queries, one for each measure.
+"""Measurements from Prometheus, or a server with the same API: one instant query for each measure.
 
-A query that fails costs its measure, not the others. What is no amount (NaN, infinite, negative) is left out
-and counted; what is only astonishing is kept, since agents hold utilisation within its bounds.
+If a query fails, only its measure is missing. A value that is not an amount (NaN, infinite or negative) is
+left out and counted. A value above the capacity is kept, because agents limit utilization.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import structlog
 from longshore.api import Node
 from longshore.cluster.measures import Measured
 from longshore.config import MeasurementSettings
-from longshore.measure.http_provider import WebProvider, one_line
+from longshore.measure.http_provider import HttpClient, one_line
 from longshore.measure.node_names import NodeNames
 from longshore.measure.promql import Query, queries
 from longshore.measure.providers import ProviderFailed, Values
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 class Series(msgspec.Struct, frozen=True):
     metric: dict[str, str] = {}
-    # Time of the question and value as text.
+    # The time of the query, and the value as text.
     value: tuple[float, str] = (0.0, "NaN")
 
 
@@ -40,35 +40,37 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Prometheus:
+    """The provider for Prometheus."""
+
     def __init__(self, settings: MeasurementSettings) -> None:
         self._settings = settings
-        self._web = WebProvider(settings)
+        self._client = HttpClient(settings)
         self._queries = queries(settings)
-        # Measures that the log has been told to fail.
+        # Measures whose failure has been logged.
         self._failing: set[str] = set()
-        # Values that were no amounts, so far, and whether there were any in the last round.
+        # The number of invalid values so far, and whether the last round had any.
         self.dropped = 0
         self._dropping = False
 
     async def close(self) -> None:
-        await self._web.close()
+        await self._client.close()
 
     async def measure(self, nodes: Sequence[Node]) -> Values:
         found = await self._ask_all()
         names = NodeNames(self._settings, nodes)
         dropped = self.dropped
         values = {
-            # One that failed has no values, but is ours: whoever writes them down takes the old ones away.
+            # A measure that failed is present without values, so that an annotator removes the old ones.
             query.measure: self._by_node(found.get(query.value, ()), found.get(query.time, ()), names)
             for query in self._queries
         }
-        self._tell_dropped(self.dropped - dropped)
+        self._log_dropped(self.dropped - dropped)
         if not any(values.values()):
             raise ProviderFailed(self._nothing(found, names))
         return values
 
     async def _ask_all(self) -> dict[str, Sequence[Series]]:
-        """The answers by query. Raises ProviderFailed if there are none at all."""
+        """Return the answers by query. Raises ProviderFailed if all queries fail."""
         asked = dict.fromkeys(promql for query in self._queries for promql in (query.value, query.time))
         answers = await asyncio.gather(*map(self._ask, asked), return_exceptions=True)
         found: dict[str, Sequence[Series]] = {}
@@ -82,41 +84,41 @@ class Prometheus:
                 found[promql] = answer
         if failing and not found:
             raise next(iter(failing.values()))
-        self._tell_failing(failing)
+        self._log_failing(failing)
         return found
 
-    def _tell_failing(self, failing: Mapping[str, ProviderFailed]) -> None:
-        """A line for each measure that begins to fail."""
+    def _log_failing(self, failing: Mapping[str, ProviderFailed]) -> None:
+        """Log a line for each measure that begins to fail."""
         measures = set()
         for query in self._queries:
             reason = failing.get(query.value) or failing.get(query.time)
             if reason is not None:
                 measures.add(query.measure)
                 if query.measure not in self._failing:
-                    log.warning("a query fails", reason=f"{query.measure}: {reason}")
+                    log.warning("query failed", reason=f"{query.measure}: {reason}")
         self._failing = measures
 
     async def _ask(self, promql: str) -> Sequence[Series]:
-        status, body = await self._web.get("/api/v1/query", {"query": promql})
+        status, body = await self._client.get("/api/v1/query", {"query": promql})
         try:
             answer = msgspec.json.decode(body, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
             answer = _Answer(error=one_line(body[:1000].decode(errors="replace")))
         if status != 200 or answer.status != "success":
             reason = one_line(answer.error) or "no reason given"
-            raise ProviderFailed(f"{self._web.address} answers {status}: {reason}")
+            raise ProviderFailed(f"{self._client.address} answered {status}: {reason}")
         if answer.data.result_type != "vector":
             kind = answer.data.result_type or "nothing"
-            raise ProviderFailed(f"the query gives {kind}, but must give an instant vector: {promql}")
+            raise ProviderFailed(f"the query returned {kind}, but must return an instant vector: {promql}")
         try:
             return msgspec.json.decode(answer.data.result, type=list[Series])
         except msgspec.DecodeError as error:
-            raise ProviderFailed(f"{self._web.address} answers what is no vector: {error}") from error
+            raise ProviderFailed(f"{self._client.address} did not answer with a vector: {error}") from error
 
     def _by_node(
         self, values: Sequence[Series], times: Sequence[Series], names: NodeNames
     ) -> dict[str, Measured]:
-        """Of several values for one node the newest counts, and the largest of those."""
+        """Return the value of each node. The newest of several values counts, or the largest of those."""
         label = self._settings.node_label
         newest: dict[str, float] = {}
         for series in times:
@@ -131,7 +133,7 @@ class Prometheus:
             if name is None:
                 continue
             amount = _number(series.value[1])
-            # A value of unknown age would never be too old.
+            # Drop a value of unknown age, which would never expire.
             if not (math.isfinite(amount) and amount >= 0 and key in newest):
                 self.dropped += 1
                 continue
@@ -140,9 +142,9 @@ class Prometheus:
                 measured[name] = (amount, newest[key])
         return measured
 
-    def _tell_dropped(self, number: int) -> None:
+    def _log_dropped(self, number: int) -> None:
         if number and not self._dropping:
-            log.warning("values left out: not a number, negative, or of unknown age", number=number)
+            log.warning("values ignored: not a number, negative, or of unknown age", number=number)
         self._dropping = bool(number)
 
     def _nothing(self, found: Mapping[str, Sequence[Series]], names: NodeNames) -> str:
@@ -150,11 +152,11 @@ class Prometheus:
         series = [each.metric for query in asked for each in found[query.value]]
         if not series:
             return (
-                f"no query finds anything, not even {_first(asked)}: is node_exporter scraped? "
-                "What to ask instead can be said in queries"
+                f"no query returned a series, not even {_first(asked)}: check that node_exporter is scraped, "
+                "or set other queries in the setting queries"
             )
         if any(names.find(labels.get(self._settings.node_label, "")) for labels in series):
-            return "all values are no numbers, negative, or of unknown age"
+            return "all values are not numbers, negative, or of unknown age"
         return names.mismatch(series)
 
 

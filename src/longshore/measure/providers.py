@@ -1,8 +1,8 @@
-"""Asks a provider what the nodes use, again and again, and tells it to whoever decides by it.
+"""The contract of a provider of measurements, and the loop that asks one and passes the values on.
 
-A provider knows one source: Prometheus, metrics-server or load-watcher. What it cannot give is missing from
-its answer, and a source that is down gives nothing at all; the loop tells that too, since values grow old
-only when they are looked at. Whoever reads the log hears once that a source fails, and once that it is well
+A provider knows one source: Prometheus, metrics-server or load-watcher. Values that it does not know are
+missing in its answer, and if the source is down, the answer is empty. The loop passes on empty answers too,
+because values expire only when they are read. The log has one line when a source fails and one when it works
 again.
 """
 
@@ -30,38 +30,38 @@ log = structlog.get_logger()
 
 Values = Mapping[str, Mapping[str, Measured]]
 
-# Of the interval: replicas that start together do not ask together for ever. It is only ever made shorter:
-# values may count for hardly longer.
+# The share of the interval that is random, so that replicas do not ask at the same time. It only shortens the
+# interval, because values may expire soon after it.
 _JITTER = 0.1
-# Seconds for a round. No agent gets better by waiting longer.
+# The most seconds that a round may take.
 TIMEOUT = 10.0
-# Seconds to the next round while nodes become known.
+# Seconds until the next round while the nodes are being listed.
 _SOON = 1.0
-# So many names of nodes are enough to understand what is wrong.
+# How many names of nodes a log line shows.
 _SHOWN = 3
 
 
 class ProviderFailed(UserError):
-    """The source gives nothing; the reason in one line."""
+    """A source that cannot be used. The text is one line."""
 
 
 class Provider(Protocol):
     async def measure(self, nodes: Sequence[Node]) -> Values:
-        """By measure and name of a node, the value and its time. Raises ProviderFailed.
+        """Return the value and its time, by measure and node name. Raises ProviderFailed.
 
-        Values are of what is used, finite and not negative; names are those of the nodes that were asked for.
+        Values are the used amounts, finite and not negative, and names are those of the given nodes.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections; it may be asked again."""
+        """Close connections. The provider may be used again."""
         ...
 
 
 def make_provider(settings: MeasurementSettings, client: Client) -> Provider | None:
-    """The provider that the settings name; None for annotations, which come with the nodes themselves.
+    """Return the provider in the settings; None for annotations, which come with the nodes.
 
-    Raises UserError for files that cannot be used.
+    Raises UserError if a file in the settings cannot be used.
     """
     match settings.provider:
         case "annotations":
@@ -83,7 +83,7 @@ def make_provider(settings: MeasurementSettings, client: Client) -> Provider | N
 def settings_for(
     configuration: Configuration, plugins: Mapping[str, Registered]
 ) -> MeasurementSettings | None:
-    """Those of the configuration; if it has none, the default ones for agents, and None without agents."""
+    """Return the settings in the configuration, or the defaults if it has agents but no settings."""
     configured = configuration.longshore.measurements
     if configured is not None:
         return configured
@@ -95,40 +95,40 @@ def settings_for(
 
 
 class Measuring:
-    """The loop over one provider. `tell` is called after every round, also if there was nothing to tell."""
+    """The loop over one provider. `on_values` is called after every round, also without values."""
 
     def __init__(
         self,
         settings: MeasurementSettings,
         provider: Provider | None,
         cluster: ClusterState,
-        tell: Callable[[Measurements], None],
+        on_values: Callable[[Measurements], None],
         *,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
         self._provider = provider
         self._cluster = cluster
-        self._tell = tell
+        self._on_values = on_values
         self._wall = wall
-        # Why the last round had nothing to tell, and which nodes it knew nothing of.
+        # Why the last round had no values, and the nodes without values.
         self._problem = ""
         self._unmeasured: frozenset[str] = frozenset()
-        # How often it has told.
+        # The number of completed rounds.
         self.rounds = 0
         cluster.measures.max_age = settings.max_age
         cluster.measures.settle = settings.settle
 
     @property
     def problem(self) -> str:
-        """Why there are no measurements, in one line; empty as long as there are."""
+        """Why there are no measurements, in one line, or an empty string."""
         return self._problem
 
     async def run(self) -> None:
-        """Until it is cancelled. To be begun when nodes and pods are listed.
+        """Run until cancelled. Call this when nodes and pods are listed.
 
-        What nodes say of themselves is read then, too: a pod that becomes known after the load of its node
-        would count on top of it.
+        Annotations are read only from then on: a pod that becomes known after the load of its node would be
+        added to that load.
         """
         if self._provider is None:
             read_load(self._cluster)
@@ -138,7 +138,7 @@ class Measuring:
                 nodes = self._cluster.node_count
                 values = await self.measure()
                 self.rounds += 1
-                self._tell(Measurements(values))
+                self._on_values(Measurements(values))
                 settled = 0 < nodes == nodes_before
                 nodes_before = nodes
                 pause = self._settings.interval if settled else min(self._settings.interval, _SOON)
@@ -148,7 +148,7 @@ class Measuring:
                 await self._provider.close()
 
     async def measure(self) -> Values:
-        """One round; nothing if the provider fails, for whatever reason."""
+        """Run one round. Return nothing if the provider fails for any reason."""
         nodes = self._nodes()
         if self._provider is None or not nodes:
             return {}
@@ -160,11 +160,11 @@ class Measuring:
         except UserError as error:
             self._failed(str(error))
         except Exception as error:
-            # A scheduler goes on without measurements, also if what it was told is past all expectation.
+            # A scheduler must continue without measurements even after an unexpected error.
             self._failed(f"{type(error).__name__}: {error}")
         else:
-            values = self._of_this_time(values)
-            self._judge(nodes, values)
+            values = self._without_future(values)
+            self._check(nodes, values)
             return values
         return {}
 
@@ -172,8 +172,8 @@ class Measuring:
         rows = np.flatnonzero(self._cluster.known).tolist()
         return [node for row in rows if (node := self._cluster.node(row)) is not None]
 
-    def _of_this_time(self, values: Values) -> Values:
-        """Without what is yet to come: it would be believed until then, and longer."""
+    def _without_future(self, values: Values) -> Values:
+        """Return the values without those far in the future, which would not expire for too long."""
         latest = self._wall() + self._settings.max_age
         return {
             name: {node: measured for node, measured in by_node.items() if not measured[1] > latest}
@@ -181,20 +181,20 @@ class Measuring:
         }
 
     def _failed(self, reason: str) -> None:
-        # Reasons may differ from one round to the next; that it fails is one piece of news.
+        # Log the failure once, even if the reason changes.
         if not self._problem:
             log.warning("no measurements", provider=self._settings.provider, reason=reason)
         self._problem = reason
 
-    def _judge(self, nodes: Iterable[Node], values: Values) -> None:
-        """Whether these are measurements at all, and of which nodes they are."""
+    def _check(self, nodes: Iterable[Node], values: Values) -> None:
+        """Log if no value is fresh, or if some nodes have no values."""
         oldest = self._wall() - self._settings.max_age
         measured = {
             name for by_node in values.values() for name, (_, at) in by_node.items() if not at < oldest
         }
         if not measured:
-            old = f"all that it knows is older than {self._settings.max_age:g}s"
-            self._failed(old if any(values.values()) else "it knows none of the nodes")
+            old = f"all values are older than {self._settings.max_age:g}s"
+            self._failed(old if any(values.values()) else "no values for any node")
             return
         if self._problem:
             log.info("measurements are back", provider=self._settings.provider)
@@ -202,5 +202,5 @@ class Measuring:
         unmeasured = frozenset(node.metadata.name for node in nodes) - measured
         if unmeasured - self._unmeasured:
             some = sorted(unmeasured)[:_SHOWN]
-            log.warning("no measurements of some nodes", nodes=some, number=len(unmeasured))
+            log.warning("some nodes have no measurements", nodes=some, number=len(unmeasured))
         self._unmeasured = unmeasured

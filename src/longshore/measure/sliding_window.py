@@ -1,4 +1,4 @@
-"""Samples of what nodes use, as far as a window reaches back: their mean, deviation and percentiles."""
+"""Samples of what nodes use in a time window, with their mean, deviation and percentiles."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -9,19 +9,19 @@ from longshore.cluster.measures import PERCENTILES, Measured
 
 
 class SlidingWindow:
-    """Of one resource of one node. Times are those of the samples: no clock is asked."""
+    """The samples of one resource of one node. Only the times of samples count, not a clock."""
 
     def __init__(self, length: float, *, max_age: float) -> None:
         self._length = length
-        # What is further ahead than values may be old is believed by nobody. What is less far ahead counts in
-        # place of the true samples, but for no longer than any value may.
+        # Values further in the future than this are not used anyway. Those less far in the future replace
+        # true samples, but not for longer than a value is valid.
         self._most_ahead = min(length, max_age)
         self._samples: deque[Measured] = deque()
 
     def add(self, value: float, time: float) -> None:
-        """A sample; one that is not newer than the last was seen before, and is passed over.
+        """Add a sample. Ignore it if it is not newer than the last one.
 
-        If it is far older, the clock was ahead for a while: what it told then is forgotten.
+        If it is much older, the node's clock was ahead for a while, and the samples from then are dropped.
         """
         if self._samples and time < self._samples[-1][1] - self._most_ahead:
             while self._samples and self._samples[-1][1] > time:
@@ -33,7 +33,7 @@ class SlidingWindow:
             self._samples.popleft()
 
     def statistics(self) -> dict[str, Measured]:
-        """`mean` and percentiles, and `std` from two samples on; all of the time of the newest sample."""
+        """Return the mean, percentiles and, of two or more samples, `std`, at the newest sample's time."""
         if not self._samples:
             return {}
         values = np.array([value for value, _ in self._samples])
@@ -45,7 +45,7 @@ class SlidingWindow:
 
 
 class SlidingWindows:
-    """Of all nodes, by name and resource."""
+    """The samples of all nodes, by name and resource."""
 
     def __init__(self, length: float, *, max_age: float) -> None:
         self._length, self._max_age = length, max_age
@@ -56,12 +56,12 @@ class SlidingWindows:
         self._windows.setdefault((node, resource), window).add(value, time)
 
     def keep(self, nodes: Iterable[str]) -> None:
-        """Forget nodes that are gone: one that comes back under the same name is another."""
+        """Forget other nodes, because a new node with an old name is a different one."""
         kept = set(nodes)
         self._windows = {key: window for key, window in self._windows.items() if key[0] in kept}
 
     def statistics(self) -> dict[str, dict[str, Measured]]:
-        """By measure and node."""
+        """Return the statistics by measure and node."""
         found: dict[str, dict[str, Measured]] = {}
         for (node, resource), window in self._windows.items():
             for name, measured in window.statistics().items():

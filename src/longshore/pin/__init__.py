@@ -1,6 +1,6 @@
-"""Pods pinned to nodes by labels of the nodes: for databases that have to come back where their data is.
+"""Pods that are pinned to nodes by labels of the nodes, such as databases that must return to their data.
 
     kubectl label node worker-1 rf.scheduler.static.default/web-0=
 
-The pod web-0 of namespace default, if its scheduler's name is `static`, goes to worker-1 and nowhere else.
+With this label, the scheduler `static` puts the pod web-0 of namespace default on worker-1 and nowhere else.
 """

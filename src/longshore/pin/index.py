@@ -1,4 +1,4 @@
-"""Which nodes carry which pinning labels, kept in step with the cluster by its journal of changed rows."""
+"""An index of the nodes by their pinning labels, updated from the cluster's journal of changed rows."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from longshore.cluster import ClusterState
 from longshore.pin.labels import PREFIX
 
-# Keys whose last node is gone, kept to tell people about it; the oldest go.
+# The most keys without a node that are remembered for messages. Beyond the limit, the oldest are dropped.
 _MOST_GONE = 10_000
 
 Pins = Mapping[str, str]
 
 
 class PinIndex:
-    """The nodes of each key, with the label's value, as the cluster was when `refresh` was last called."""
+    """The nodes of each key with the value of the label, as they were when `refresh` was last called."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._position = -1
-        # By key: names of nodes with the value of the label. By row: its node and keys.
+        # The nodes by key, with the value of the label; and the node and its pins by row.
         self._nodes: dict[str, dict[str, str]] = {}
         self._rows: dict[int, tuple[str, Pins]] = {}
         self._gone: OrderedDict[str, str] = OrderedDict()
@@ -41,11 +41,11 @@ class PinIndex:
                 self._look_at(row)
 
     def nodes(self, key: str) -> Pins:
-        """The nodes that carry the key, with its value."""
+        """Return the nodes with this label key, and the value of the label on each."""
         return self._nodes.get(key, {})
 
     def gone(self, key: str) -> str:
-        """The node that carried the key last, if it is no more and nothing has taken its place."""
+        """Return the last node with this label key, if it no longer exists and no other node has the key."""
         return self._gone.get(key, "")
 
     def _look_at(self, row: int) -> None:

@@ -1,9 +1,9 @@
 """The labels that pin pods to nodes.
 
-    rf.scheduler.<scheduler>.<namespace>/<pod>     as a label key of the node; its value does not matter,
-    rf.scheduler.<scheduler>/<pod>                 older: for a pod of this name in whatever namespace
+    rf.scheduler.<scheduler>.<namespace>/<pod>     the key of a label of the node
+    rf.scheduler.<scheduler>/<pod>                 the older form, for a pod of this name in any namespace
 
-but that `force` sends the pod there whatever speaks against it.
+The value of the label does not matter, unless it is `force`: then the pod goes there without any filters.
 """
 
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from longshore.api.names import MAX_LABEL, MAX_SUBDOMAIN, is_dns_label, is_dns_s
 
 PREFIX = "rf.scheduler."
 FORCE = "force"
-# The scheduler's name where nobody says another.
+# The name of the scheduler if none is specified.
 DEFAULT_SCHEDULER = "rfcustom"
 
 
 class Pin(NamedTuple):
-    """What a key says. The namespace is empty in the older form, which means whatever namespace."""
+    """The content of a key. The namespace is empty in the older form, which applies to any namespace."""
 
     scheduler: str
     namespace: str
@@ -33,20 +33,21 @@ def pin_key(scheduler: str, namespace: str, pod: str) -> str:
 
 
 def legacy_key(scheduler: str, pod: str) -> str:
-    """Of the older form, without the namespace."""
+    """Return the key in the older form, without the namespace."""
     return f"{PREFIX}{scheduler}/{pod}"
 
 
 def problem_with(key: str) -> str:
-    """Why the key of `pin_key` or `legacy_key` cannot be that of a label; empty if it can."""
+    """Return why a key of `pin_key` or `legacy_key` is not a valid label key; empty if it is valid."""
     prefix, _, name = key.partition("/")
     if len(name) > MAX_LABEL:
-        return f"the pod's name has {len(name)} characters, and the label of a node takes {MAX_LABEL}"
+        return f"the pod's name has {len(name)} characters, but a label allows at most {MAX_LABEL}"
     if not name or not is_label_value(name):
         return f"the pod's name {name!r} cannot be part of a label"
     if len(prefix) > MAX_SUBDOMAIN:
         return (
-            f"the label's prefix {prefix[:40]}… has {len(prefix)} characters, and it may have {MAX_SUBDOMAIN}"
+            f"the label's prefix {prefix[:40]}… has {len(prefix)} characters, "
+            f"but a label allows at most {MAX_SUBDOMAIN}"
         )
     if not is_dns_subdomain(prefix):
         scheduler = prefix.removeprefix(PREFIX).rpartition(".")[0]
@@ -55,10 +56,10 @@ def problem_with(key: str) -> str:
 
 
 def readings(key: str) -> tuple[Pin, ...]:
-    """All that the key says: nothing if it is no pin, and two things if the prefix can be cut in two ways.
+    """Return the pins that the key can mean: none if it is not a pinning label, and two if it is ambiguous.
 
-    Names of schedulers may have dots, so `rf.scheduler.a.b/web-0` pins web-0 of namespace b for scheduler a,
-    and in the older form any web-0 for scheduler a.b. The namespaced reading comes first.
+    The name of a scheduler may contain dots, so `rf.scheduler.a.b/web-0` pins web-0 of namespace b for
+    scheduler a, or in the older form any web-0 for scheduler a.b. The reading with a namespace comes first.
     """
     if not key.startswith(PREFIX) or problem_with(key):
         return ()

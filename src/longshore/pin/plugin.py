@@ -1,7 +1,7 @@
-"""NodePin: a pod goes to the nodes that carry its label, and to no other.
+"""NodePin: a pod goes only to nodes with its pinning label.
 
-Whether such a node will do is for the other filters to say; they are asked about these nodes alone. Of
-several that will do, the one where the pod was last is the best.
+The other filters decide whether such a node is feasible; they examine only these nodes. If several are
+feasible, the last node of the pod is preferred.
 """
 
 from collections import OrderedDict
@@ -31,19 +31,19 @@ from longshore.pin.labels import FORCE, legacy_key, pin_key, problem_with
 
 NAME = "NodePin"
 REASON_NOT_PINNED = "no node is labeled {key}"
-REASON_NODE_GONE = "no node is labeled {key}: {node} was, and does not exist any more"
-REASON_NOT_A_LABEL = "the pod's name cannot be expressed as label: {problem}"
+REASON_NODE_GONE = "no node is labeled {key}: {node} was, but no longer exists"
+REASON_NOT_A_LABEL = "the pod's name cannot be expressed as a label: {problem}"
 
-# Pods whose last node is remembered; those that were heard of longest ago go.
+# The most pods whose last node is remembered. Beyond the limit, the oldest entries are dropped.
 _MOST_REMEMBERED = 100_000
 
 
 class NodePinArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What a configuration may say about it."""
+    """The arguments of the plugin in a configuration file."""
 
-    # Whether labels of the older form, without the namespace, count where there is none of the newer.
+    # Whether labels of the older form, without a namespace, count if there is none of the newer form.
     legacy_labels: bool = False
-    # What becomes of a pod that no node is labeled for: it waits, or goes where the other plugins send it.
+    # What happens to a pod without a labeled node: it waits, or it is scheduled by the other plugins alone.
     unpinned: Literal["Wait", "Schedule"] = "Wait"
 
 
@@ -53,7 +53,7 @@ class NodePin:
     def __init__(
         self, args: object = None, *, handle: Handle, on_legacy: Callable[[str, str], None] | None = None
     ) -> None:
-        """`on_legacy` is told of a label of the older form, and its node, each time it sends a pod there."""
+        """`on_legacy` is called with the key and the node each time a label of the older form is used."""
         self._args = read_plugin_arguments(NodePinArgs, args, plugin=NAME)
         self._handle = handle
         self._on_legacy = on_legacy
@@ -98,7 +98,7 @@ class NodePin:
         return self._index
 
     def _keys(self, pod: Pod) -> tuple[str, ...]:
-        """Those that pin the pod; the first that any node carries counts."""
+        """Return the keys that pin the pod. The first one that any node has counts."""
         scheduler, meta = pod.spec.scheduler_name, pod.metadata
         key = pin_key(scheduler, meta.namespace, meta.name)
         return (key, legacy_key(scheduler, meta.name)) if self._args.legacy_labels else (key,)

@@ -1,6 +1,7 @@
-"""The static scheduler as a profile: pinned nodes only, the default filters on them, no evictions.
+"""The profile of the static scheduler: only pinned nodes, with the default filters and without preemption.
 
-Nothing is scored but where the pod was last; among equals the first name is taken, or any.
+The only score is for the last node of the pod. Among equal nodes, the first by name is chosen, or a random
+one.
 """
 
 import secrets
@@ -30,9 +31,9 @@ _TAINTS = EnabledPlugin(taints.NAME)
 class StaticOptions(msgspec.Struct, frozen=True, kw_only=True):
     legacy_labels: bool = True
     respect_taints: bool = False
-    # Of several labeled nodes any, rather than the last one and then the first by name.
+    # Of several labeled nodes, choose a random one, rather than the last one and then the first by name.
     random: bool = False
-    # Whether claims and volumes can be read; if not, nothing is said about them.
+    # Whether claims and volumes can be read; if not, they are not checked.
     volumes: bool = True
 
 
@@ -58,7 +59,7 @@ def static_configuration(scheduler_name: str, options: StaticOptions) -> Configu
 
 
 def static_plugins(options: StaticOptions, *, on_legacy: Callable[[str, str], None]) -> Mapping[str, Factory]:
-    """The plugins that the configuration names besides the default ones."""
+    """Return the plugins that the configuration uses in addition to the default ones."""
 
     def node_pin(_args: Any, handle: Handle) -> NodePin:
         return NodePin(NodePinArgs(legacy_labels=options.legacy_labels), handle=handle, on_legacy=on_legacy)

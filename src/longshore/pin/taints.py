@@ -1,7 +1,8 @@
-"""PinnedTaints: taints in the eyes of pods that were told where to go.
+"""PinnedTaints: how taints apply to pinned pods.
 
-Whoever pins a pod to a control-plane node means it, so taints that keep pods from being scheduled do not
-count, unless they say that the node cannot run any. A taint that would evict the pod again always counts.
+A pod that is pinned to a node with a NoSchedule taint, such as a control-plane node, is meant to run there.
+So these taints do not count, unless they mean that the node cannot run pods. NoExecute taints always count,
+because they would evict the pod again.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,10 @@ _ALWAYS_COUNT = _NOT_READY | {"node.kubernetes.io/unschedulable"}
 
 
 class PinnedTaints:
-    """Filter. With `respect` all taints count, as they do for TaintToleration."""
+    """Filter: the pod tolerates the taints that count.
+
+    With `respect`, all of them do, as in TaintToleration.
+    """
 
     name = NAME
     scope = Scope.NODE

@@ -1,4 +1,4 @@
-"""What the engine offers to a plugin that plans for many pods at once."""
+"""The handle of a plugin that plans for many pods at once."""
 
 from typing import Protocol
 
@@ -7,16 +7,16 @@ from longshore.framework import Handle
 
 
 class PlanningHandle(Handle, Protocol):
-    """A `Handle` that also lends out the profile's way to decide, on which `Problem` builds.
+    """A `Handle` that also gives access to the `Chooser` of the profile, which a `Problem` needs.
 
-    It is declared here rather than in `framework`, because a plan is made of the engine's own decisions.
+    It is declared here rather than in `framework`, because a plan consists of the engine's own decisions.
     """
 
     @property
     def chooser(self) -> Chooser:
-        """What decides about the pods of the profile. It does not exist yet while plugins are made."""
+        """The `Chooser` that decides about the pods of the profile. It is not available in constructors."""
         ...
 
     def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None:
-        """Report a plan to whoever observes the engine: how long it took, and how many pods have a node."""
+        """Report a plan to the observers of the engine: how long it took, and how many pods have a node."""
         ...

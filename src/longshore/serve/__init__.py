@@ -1,4 +1,4 @@
-"""What others ask of a running scheduler over HTTP: metrics and health.
+"""The servers of a running process: metrics and health, agents as an HTTP extender, and a gRPC planner.
 
 metrics = Metrics(engine)
 engine.observe(metrics)

@@ -1,7 +1,7 @@
-"""/debug/pods/NAMESPACE/NAME: what the scheduler decided about a pod lately, the newest first.
+"""/debug/pods/NAMESPACE/NAME: the recorded decisions about a pod, the newest first.
 
-For those who may get that pod: the API server is asked who the caller is, by the bearer token, and whether
-they may.
+A caller must be allowed to get that pod. The API server authenticates the caller's bearer token and
+authorizes the request.
 """
 
 import asyncio
@@ -21,13 +21,16 @@ from longshore.kube.errors import ApiError, ConnectionFailed
 
 log = structlog.get_logger()
 
-# Strangers must not be able to keep the API server busy with questions about them.
+# The most concurrent reviews, so that requests from unknown callers cannot overload the API server.
 _REVIEWS_AT_ONCE = 4
 _BEARER = "Bearer "
 
 
 class DecisionRoute:
-    """`connect` is called once, by the thread that serves. `now` is the clock that the engine was told."""
+    """The route that answers with decisions.
+
+    `connect` is called once, in the server's thread. `now` is the clock that the engine uses.
+    """
 
     def __init__(
         self,
@@ -54,14 +57,14 @@ class DecisionRoute:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         header = request.headers.get("Authorization", "")
         if not request.secure and not _is_local(request.remote):
-            return _refusal(403, "a token is safe over HTTPS, or through a port forwarded to this machine")
+            return _refusal(403, "send tokens only over HTTPS, or through kubectl port-forward")
         if not header.startswith(_BEARER):
-            return _refusal(401, "show a bearer token")
+            return _refusal(401, "a bearer token is required")
         try:
             refusal = await self._refusal(header.removeprefix(_BEARER), namespace, name)
         except (ApiError, ConnectionFailed) as error:
-            log.warning("cannot tell who asks for decisions", reason=str(error))
-            return _refusal(503, "the API server cannot be asked who you are")
+            log.warning("cannot authorize a request for decisions", reason=str(error))
+            return _refusal(503, "the API server cannot be reached to authorize the request")
         if refusal is not None:
             return refusal
         offset = time.time() - self._now()
@@ -74,11 +77,11 @@ class DecisionRoute:
 
     async def _refusal(self, token: str, namespace: str, name: str) -> web.Response | None:
         if self._client is None:
-            raise RuntimeError("asked before the application was started")
+            raise RuntimeError("the application has not started")
         async with self._reviews:
             user = await user_of(self._client, token)
             if user is None:
-                return _refusal(401, "the API server does not know this token")
+                return _refusal(401, "the API server does not accept this token")
             if not await may_get_pod(self._client, user, namespace=namespace, name=name):
                 return _refusal(403, f'user "{user.username}" cannot get pod {name} in namespace {namespace}')
         return None

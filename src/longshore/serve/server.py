@@ -1,11 +1,10 @@
-"""/metrics, /healthz, /livez, /readyz and what was decided about pods, on one port.
+"""Serves metrics, health and recorded decisions on one port.
 
-Served from a thread and an event loop of their own: rendering never holds up decisions, and a scheduler whose
-loop is stuck can still say so.
+The server has a thread and an event loop of its own: rendering does not delay decisions, and a scheduler
+whose loop is stuck can still report it.
 """
 
 import asyncio
-import os
 import socket
 import ssl
 import threading
@@ -17,9 +16,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from longshore.errors import UserError
 from longshore.serve.decisions import DecisionRoute
 from longshore.serve.health import Check, Health, probe
+from longshore.serve.listener import listen
 
 log = structlog.get_logger()
 
@@ -37,27 +36,27 @@ def serving(
     tls: ssl.SSLContext | None = None,
     decisions: DecisionRoute | None = None,
 ) -> Iterator[int]:
-    """Serve until the block ends; gives the port, which is a free one if `port` is 0.
+    """Serve until the block ends. Yield the port, which is a free one if `port` is 0.
 
-    Without an address it listens on all of them.
+    An empty address means all addresses.
     """
     application = _application(registry, health)
     if decisions is not None:
         decisions.add_to(application)
-    with _running(application, _listen(address, port, flag="--metrics-port"), tls) as number:
+    with _running(application, _listen(address, port, "--metrics-port"), tls) as number:
         yield number
 
 
 @contextmanager
 def serving_everywhere(registry: CollectorRegistry, *, port: int, flag: str) -> Iterator[int]:
-    """Serve the metrics whatever path is asked for; `flag` is what chooses the port."""
+    """Serve the metrics on every path. `flag` is the command-line flag that chooses the port."""
 
     async def metrics(request: web.Request) -> web.Response:
         return _rendered(registry, request)
 
     application = web.Application()
     application.router.add_get("/{path:.*}", metrics)
-    with _running(application, _listen("", port, flag=flag)) as number:
+    with _running(application, _listen("", port, flag)) as number:
         yield number
 
 
@@ -75,27 +74,8 @@ def _running(
         server.stop()
 
 
-def tls_from(certificate: str, key: str) -> ssl.SSLContext:
-    """Raises UserError if the files are not a certificate and its key."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
-        raise UserError(f"cannot serve with certificate {certificate} and key {key}: {error}") from error
-    return context
-
-
-def _listen(address: str, port: int, *, flag: str) -> socket.socket:
-    try:
-        if not address and socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return socket.create_server((address, port), family=family)
-    except (OSError, OverflowError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise UserError(
-            f"cannot serve metrics on port {port}: {reason}; choose another with {flag}, 0 for any"
-        ) from error
+def _listen(address: str, port: int, flag: str) -> socket.socket:
+    return listen(address, port, what="metrics", flag=flag)
 
 
 def _application(registry: CollectorRegistry, health: Health) -> web.Application:
@@ -126,7 +106,7 @@ def _rendered(registry: CollectorRegistry, request: web.Request) -> web.Response
 def _answer(request: web.Request, checks: Mapping[str, Check]) -> web.Response:
     name = request.path.removeprefix("/")
     answer = probe(checks)
-    if not answer.well:
+    if not answer.healthy:
         return web.Response(status=500, text="\n".join((*answer.lines, f"{name} check failed\n")))
     if "verbose" in request.query:
         return web.Response(text="\n".join((*answer.lines, f"{name} check passed\n")))

@@ -1,14 +1,14 @@
-"""Pods, nodes and other objects for tests, written as a sentence:
+"""Builders of pods, nodes, and other objects for tests. A call reads like a sentence:
 
     pod("web").requests(cpu="500m", memory="1Gi").labels(app="web")
     node("n1").allocatable(cpu="4", memory="8Gi", pods="110")
 
-Builders are what they build: each method returns a changed copy, and every copy is a whole object. A pod is
-pending, meant for the scheduler `longshore`, and without requests unless it is told otherwise; a node offers
-room for 110 pods. UIDs follow from the names, so that a test gives the same result each time.
+A builder is itself the object: each method returns a changed copy, and every copy is a complete object. By
+default, a pod is pending, has the scheduler name `longshore`, and has no requests; a node offers room for 110
+pods. UIDs are derived from names, so that a test gives the same result each time.
 
-`longshore.testing.strategies` has Hypothesis strategies for pods and nodes; Hypothesis itself is needed only
-there.
+`longshore.testing.strategies` has Hypothesis strategies for pods and nodes. Only that module needs
+Hypothesis.
 """
 
 from longshore.testing.nodes import NodeBuilder, node

@@ -1,4 +1,4 @@
-"""What builders of all kinds can say: each method returns a changed copy."""
+"""The methods that all builders have. Each one returns a changed copy."""
 
 from typing import Any, Self
 
@@ -10,25 +10,25 @@ replace = msgspec.structs.replace
 
 
 class MetadataBuilder:
-    """Methods about metadata, to be mixed into a struct."""
+    """A mixin with the methods for metadata."""
 
     __slots__ = ()
 
     metadata: ObjectMeta
 
     def labels(self, **labels: str) -> Self:
-        """Labels besides those said before; names with a domain as `**{"example.com/name": "value"}`."""
+        """Add labels. Write names with a domain as `**{"example.com/name": "value"}`."""
         return self._with_metadata(labels={**self.metadata.labels, **labels})
 
     def annotations(self, **annotations: str) -> Self:
         return self._with_metadata(annotations={**self.metadata.annotations, **annotations})
 
     def uid(self, uid: str) -> Self:
-        """Another UID: another object, should the name be the same."""
+        """Set another UID, to make a different object with the same name."""
         return self._with_metadata(uid=uid)
 
     def owner(self, kind: str, name: str, *, api_version: str = "apps/v1") -> Self:
-        """Managed by this controller, whose UID follows from its name as those of builders do."""
+        """Set the controller that manages the object. Its UID is derived from its name, as in builders."""
         owner = OwnerReference(
             api_version=api_version,
             kind=kind,
@@ -42,7 +42,7 @@ class MetadataBuilder:
         return self._with_metadata(creation_timestamp=timestamp)
 
     def deleting(self) -> Self:
-        """Its deletion was asked for and has not ended yet."""
+        """Mark the object as being deleted."""
         return self._with_metadata(deletion_timestamp="2026-01-01T00:00:00Z")
 
     def _with_metadata(self, **fields: object) -> Self:

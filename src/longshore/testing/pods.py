@@ -37,37 +37,40 @@ class PodBuilder(MetadataBuilder, Pod):
     """A pod whose methods return changed copies."""
 
     def requests(self, **requests: str) -> Self:
-        """What its first container asks for; names with a domain as `**{"nvidia.com/gpu": "1"}`."""
+        """Set the requests of the first container.
+
+        Write names with a domain as `**{"nvidia.com/gpu": "1"}`.
+        """
         return self._with_first(resources=replace(self.spec.containers[0].resources, requests=requests))
 
     def limits(self, **limits: str) -> Self:
-        """What its first container may use, likewise."""
+        """Set the limits of the first container."""
         return self._with_first(resources=replace(self.spec.containers[0].resources, limits=limits))
 
     def image(self, name: str) -> Self:
-        """The image of its first container."""
+        """Set the image of the first container."""
         return self._with_first(image=name)
 
     def host_port(self, port: int, *, ip: str = "", protocol: str = "TCP") -> Self:
-        """One more port of the node that its first container takes."""
-        taken = ContainerPort(container_port=port, host_port=port, host_ip=ip, protocol=protocol)
-        return self._with_first(ports=(*self.spec.containers[0].ports, taken))
+        """Add a host port to the first container."""
+        added = ContainerPort(container_port=port, host_port=port, host_ip=ip, protocol=protocol)
+        return self._with_first(ports=(*self.spec.containers[0].ports, added))
 
     def container(self, name: str, **requests: str) -> Self:
-        """One more container."""
+        """Add a container."""
         return self._with(containers=(*self.spec.containers, _container(name, requests)))
 
     def init_container(self, name: str, **requests: str) -> Self:
-        """One more container that has to end before the others start."""
+        """Add an init container, which must end before the others start."""
         return self._with(init_containers=(*self.spec.init_containers, _container(name, requests)))
 
     def sidecar(self, name: str, **requests: str) -> Self:
-        """One more container that starts before the others and stays."""
+        """Add a sidecar, which starts before the other containers and keeps running."""
         sidecar = replace(_container(name, requests), restart_policy="Always")
         return self._with(init_containers=(*self.spec.init_containers, sidecar))
 
     def pod_requests(self, **requests: str) -> Self:
-        """What the pod asks for as a whole."""
+        """Set the pod-level requests."""
         return self._with(resources=ResourceRequirements(requests=requests))
 
     def overhead(self, **overhead: str) -> Self:
@@ -80,7 +83,7 @@ class PodBuilder(MetadataBuilder, Pod):
         return self._with(priority=priority)
 
     def never_preempting(self) -> Self:
-        """No other pod is removed for this one."""
+        """Set the preemption policy to Never: no other pod is evicted for this one."""
         return self._with(preemption_policy="Never")
 
     def gates(self, *names: str) -> Self:
@@ -95,19 +98,19 @@ class PodBuilder(MetadataBuilder, Pod):
     def tolerate(
         self, key: str = "", value: str = "", *, effect: str = "", seconds: int | None = None
     ) -> Self:
-        """One more toleration: of the value if there is one, else of any; without a key, of all taints."""
+        """Add a toleration: for one value if it is given, else for any; without a key, for all taints."""
         operator = "Equal" if value else "Exists"
         toleration = Toleration(key, operator, value, effect, seconds)
         return self._with(tolerations=(*self.spec.tolerations, toleration))
 
     def node_affinity(self, key: str, operator: str, *values: str, preferred: int | None = None) -> Self:
-        """One more demand on the labels of its node, or with a weight one more wish."""
+        """Add a requirement for the labels of the node or, if `preferred` is its weight, a preference."""
         requirement = NodeSelectorRequirement(key, operator, values)
         now = self._affinity.node_affinity or NodeAffinity()
         if preferred is not None:
-            wish = PreferredSchedulingTerm(preferred, NodeSelectorTerm((requirement,)))
-            wishes = (*now.preferred_during_scheduling_ignored_during_execution, wish)
-            return self._with_node_affinity(preferred_during_scheduling_ignored_during_execution=wishes)
+            added = PreferredSchedulingTerm(preferred, NodeSelectorTerm((requirement,)))
+            terms = (*now.preferred_during_scheduling_ignored_during_execution, added)
+            return self._with_node_affinity(preferred_during_scheduling_ignored_during_execution=terms)
         required = now.required_during_scheduling_ignored_during_execution
         [term] = required.node_selector_terms if required is not None else (NodeSelectorTerm(),)
         term = replace(term, match_expressions=(*term.match_expressions, requirement))
@@ -116,7 +119,7 @@ class PodBuilder(MetadataBuilder, Pod):
         )
 
     def only_on(self, node: str) -> Self:
-        """Meant for the node of this name, as pods of a DaemonSet are."""
+        """Require the node with this name, as the pods of a DaemonSet do."""
         field = NodeSelectorRequirement("metadata.name", "In", (node,))
         return self._with_node_affinity(
             required_during_scheduling_ignored_during_execution=NodeSelector(
@@ -133,7 +136,7 @@ class PodBuilder(MetadataBuilder, Pod):
         namespace_labels: Mapping[str, str] | None = None,
         **labels: str,
     ) -> Self:
-        """Beside pods with these labels: demanded, or with a weight wished for."""
+        """Require the domain of pods with these labels or, if `preferred` is a weight, prefer it."""
         term = _affinity_term(topology_key, namespaces, namespace_labels, labels)
         affinity = self._affinity
         return self._with(
@@ -149,7 +152,7 @@ class PodBuilder(MetadataBuilder, Pod):
         namespace_labels: Mapping[str, str] | None = None,
         **labels: str,
     ) -> Self:
-        """Away from pods with these labels: demanded, or with a weight wished for."""
+        """Exclude the domains of pods with these labels or, if `preferred` is a weight, avoid them."""
         term = _affinity_term(topology_key, namespaces, namespace_labels, labels)
         affinity = self._affinity
         anti_affinity = _one_more(affinity.pod_anti_affinity, term, preferred)
@@ -164,7 +167,7 @@ class PodBuilder(MetadataBuilder, Pod):
         min_domains: int | None = None,
         **labels: str,
     ) -> Self:
-        """One more constraint: pods with these labels are spread evenly over the topology."""
+        """Add a constraint: pods with these labels are spread evenly over the topology."""
         constraint = TopologySpreadConstraint(
             max_skew=max_skew,
             topology_key=topology_key,
@@ -175,30 +178,30 @@ class PodBuilder(MetadataBuilder, Pod):
         return self._with(topology_spread_constraints=(*self.spec.topology_spread_constraints, constraint))
 
     def claim(self, name: str, *, read_only: bool = False) -> Self:
-        """One more volume: the one that the claim of this name gets."""
+        """Add a volume from the claim with this name."""
         return self.volume(
             Volume(name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(name, read_only))
         )
 
     def ephemeral_claim(self, volume: str) -> Self:
-        """One more volume, from a claim made for this pod alone."""
+        """Add an ephemeral volume, whose claim is created for this pod alone."""
         return self.volume(Volume(volume, ephemeral=EphemeralVolumeSource()))
 
     def image_volume(self, reference: str) -> Self:
-        """One more volume with the content of an image."""
+        """Add a volume with the content of an image."""
         name = f"image-{len(self.spec.volumes)}"
         return self.volume(Volume(name, image=ImageVolumeSource(reference)))
 
     def volume(self, volume: Volume) -> Self:
-        """One more volume, of any source."""
+        """Add a volume from any source."""
         return self._with(volumes=(*self.spec.volumes, volume))
 
     def on(self, node: str) -> Self:
-        """Bound to the node."""
+        """Bind the pod to the node."""
         return self._with(node_name=node)
 
     def nominated(self, node: str) -> Self:
-        """Room is being made for it on the node."""
+        """Nominate the pod to the node."""
         return self._with_status(nominated_node_name=node)
 
     def phase(self, phase: str) -> Self:
@@ -208,14 +211,14 @@ class PodBuilder(MetadataBuilder, Pod):
         return self._with_status(start_time=timestamp)
 
     def condition(self, type: str, status: str, *, reason: str = "", message: str = "") -> Self:  # noqa: A002
-        """One more condition."""
+        """Add a condition."""
         condition = PodCondition(type=type, status=status, reason=reason, message=message)
         return self._with_status(conditions=(*self.status.conditions, condition))
 
     def holding(
         self, container: str, granted: Mapping[str, str], *, actual: Mapping[str, str] | None = None
     ) -> Self:
-        """What the node has granted to a container, and what is in effect there if that is not the same."""
+        """Set what the node has allocated to a container, and what is in effect if that is different."""
         resources = ResourceRequirements(requests=dict(granted if actual is None else actual))
         status = ContainerStatus(container, resources, dict(granted))
         if any(container == each.name for each in self.spec.init_containers):
@@ -242,7 +245,7 @@ class PodBuilder(MetadataBuilder, Pod):
 
 
 def pod(name: str, *, namespace: str = "default") -> PodBuilder:
-    """A pending pod with one container."""
+    """Return a pending pod with one container."""
     return PodBuilder(
         metadata=metadata(name, namespace),
         spec=PodSpec(scheduler_name="longshore", containers=(Container(name="main"),)),
@@ -273,6 +276,6 @@ def _one_more(affinity: PodAffinity | None, term: PodAffinityTerm, preferred: in
     if preferred is None:
         required = (*now.required_during_scheduling_ignored_during_execution, term)
         return replace(now, required_during_scheduling_ignored_during_execution=required)
-    wish = WeightedPodAffinityTerm(preferred, term)
-    wishes = (*now.preferred_during_scheduling_ignored_during_execution, wish)
-    return replace(now, preferred_during_scheduling_ignored_during_execution=wishes)
+    weighted = WeightedPodAffinityTerm(preferred, term)
+    terms = (*now.preferred_during_scheduling_ignored_during_execution, weighted)
+    return replace(now, preferred_during_scheduling_ignored_during_execution=terms)

@@ -1,4 +1,4 @@
-"""Volumes, claims, storage classes and the drivers of a node for tests."""
+"""Volumes, claims, storage classes, and the drivers of a node for tests."""
 
 from typing import Self
 
@@ -34,18 +34,18 @@ class PersistentVolumeBuilder(MetadataBuilder, PersistentVolume):
     """A persistent volume whose methods return changed copies."""
 
     def claimed_by(self, claim: str, *, namespace: str = "default") -> Self:
-        """Bound to the claim of this name."""
+        """Bind the volume to the claim with this name."""
         reference = ObjectReference("PersistentVolumeClaim", namespace, claim, uid_of(claim, namespace))
         return replace(self._with(claim_ref=reference), status=PersistentVolumeStatus("Bound"))
 
     def reachable_from(self, key: str, *values: str) -> Self:
-        """Only nodes whose label has one of these values can reach it."""
+        """Make the volume reachable only from nodes whose label has one of these values."""
         requirement = NodeSelectorRequirement(key, "In", values)
         selector = NodeSelector((NodeSelectorTerm((requirement,)),))
         return self._with(node_affinity=VolumeNodeAffinity(selector))
 
     def csi(self, driver: str, handle: str = "") -> Self:
-        """Attached by the CSI driver, which knows the volume by the handle."""
+        """Set the CSI driver that attaches the volume, and its handle of the volume."""
         return self._with(csi=CSIPersistentVolumeSource(driver, handle or self.metadata.name))
 
     def _with(self, **fields: object) -> Self:
@@ -56,12 +56,12 @@ class PersistentVolumeClaimBuilder(MetadataBuilder, PersistentVolumeClaim):
     """A claim whose methods return changed copies."""
 
     def bound_to(self, volume: str) -> Self:
-        """Bound to the volume of this name, and the binding has ended."""
+        """Bind the claim completely to the volume with this name."""
         bound = replace(self._with(volume_name=volume), status=PersistentVolumeClaimStatus("Bound"))
         return bound.annotations(**{"pv.kubernetes.io/bind-completed": "yes"})
 
     def selecting(self, **labels: str) -> Self:
-        """Content with a volume that has these labels only."""
+        """Accept only volumes with these labels."""
         return self._with(selector=LabelSelector(labels))
 
     def _with(self, **fields: object) -> Self:
@@ -72,11 +72,11 @@ class StorageClassBuilder(MetadataBuilder, StorageClass):
     """A storage class whose methods return changed copies."""
 
     def waiting(self) -> Self:
-        """Volumes are chosen or made when a pod that uses them is placed."""
+        """Bind or provision volumes only when a pod that uses them is placed."""
         return replace(self, volume_binding_mode="WaitForFirstConsumer")
 
     def allowed(self, key: str, *values: str) -> Self:
-        """One more place where volumes may be made: nodes whose label has one of these values."""
+        """Add a topology in which volumes may be provisioned: nodes whose label has one of these values."""
         term = TopologySelectorTerm((TopologySelectorLabelRequirement(key, values),))
         return replace(self, allowed_topologies=(*self.allowed_topologies, term))
 
@@ -85,7 +85,7 @@ class CSINodeBuilder(MetadataBuilder, CSINode):
     """The drivers of a node; methods return changed copies."""
 
     def driver(self, name: str, *, limit: int | None = None) -> Self:
-        """One more driver, which can attach so many volumes."""
+        """Add a driver, with the number of volumes that it can attach."""
         allocatable = None if limit is None else VolumeNodeResources(limit)
         return replace(self, spec=CSINodeSpec((*self.spec.drivers, CSINodeDriver(name, allocatable))))
 
@@ -97,7 +97,7 @@ def pv(
     storage_class: str = "",
     access_modes: tuple[str, ...] = _READ_WRITE_ONCE,
 ) -> PersistentVolumeBuilder:
-    """A volume that nobody has claimed."""
+    """Return a volume without a claim."""
     return PersistentVolumeBuilder(
         metadata=metadata(name),
         spec=PersistentVolumeSpec(
@@ -115,7 +115,7 @@ def pvc(
     storage_class: str | None = None,
     access_modes: tuple[str, ...] = _READ_WRITE_ONCE,
 ) -> PersistentVolumeClaimBuilder:
-    """A claim without a volume."""
+    """Return a claim without a volume."""
     return PersistentVolumeClaimBuilder(
         metadata=metadata(name, namespace),
         spec=PersistentVolumeClaimSpec(
@@ -128,12 +128,12 @@ def pvc(
 
 
 def storage_class(name: str, *, provisioner: str = "kubernetes.io/no-provisioner") -> StorageClassBuilder:
-    """A class whose volumes are bound at once."""
+    """Return a class whose volumes are bound immediately."""
     return StorageClassBuilder(
         metadata=metadata(name), provisioner=provisioner, volume_binding_mode="Immediate"
     )
 
 
 def csi_node(name: str) -> CSINodeBuilder:
-    """The node of this name, without drivers yet."""
+    """Return the CSINode of the node with this name, without drivers."""
     return CSINodeBuilder(metadata=metadata(name))

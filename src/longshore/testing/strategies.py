@@ -1,4 +1,4 @@
-"""Hypothesis strategies for pods and nodes, with little room: pods shall get in each other's way."""
+"""Hypothesis strategies for pods and nodes. Nodes have little room, so that pods compete for it."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ _NODE_MEMORY = st.sampled_from(["0", "512Mi", "1Gi", "2Gi", "4G"])
 
 @st.composite
 def requests(draw: st.DrawFn) -> dict[str, str]:
-    """What one container asks for: any of cpu, memory and a device, or nothing at all."""
+    """The requests of one container: any of cpu, memory, and a device, or nothing at all."""
     return draw(st.fixed_dictionaries({}, optional={"cpu": _CPU, "memory": _MEMORY, _GPU: st.just("1")}))
 
 
 @st.composite
 def pods(draw: st.DrawFn, *, name: str | None = None) -> PodBuilder:
-    """A pending pod: some with more containers, sidecars, overhead or requests as a whole."""
+    """Pending pods: some have more containers, sidecars, overhead, or pod-level requests."""
     built = pod(draw(st.sampled_from("abcdefgh")) if name is None else name).requests(**draw(requests()))
     for number in range(draw(st.integers(0, 3))):
         kind = draw(st.sampled_from([built.container, built.init_container, built.sidecar]))
@@ -39,7 +39,7 @@ def pods(draw: st.DrawFn, *, name: str | None = None) -> PodBuilder:
 
 @st.composite
 def nodes(draw: st.DrawFn, *, name: str | None = None) -> NodeBuilder:
-    """A node with little room; some have none of a resource."""
+    """Nodes with little room: some lack a resource."""
     built = node(draw(st.sampled_from(["n1", "n2", "n3"])) if name is None else name)
     built = built.allocatable(cpu=draw(_NODE_CPU), memory=draw(_NODE_MEMORY))
     built = built.allocatable(pods=draw(st.sampled_from(["0", "1", "2", "5", "110"])))
@@ -57,14 +57,14 @@ _TOPOLOGY = st.sampled_from([ZONE, HOSTNAME])
 
 @st.composite
 def labels(draw: st.DrawFn) -> dict[str, Any]:
-    """Of a pod, or what a selector asks for: any of a few labels, or none."""
+    """The labels of a pod or of a selector: any of a few labels, or none."""
     values = {key: st.sampled_from(values) for key, values in LABELS.items()}
     return draw(st.fixed_dictionaries({}, optional=values))
 
 
 @st.composite
 def choosy_pods(draw: st.DrawFn, *, name: str | None = None) -> PodBuilder:
-    """A pod that minds where it goes: by taints, node labels, host ports, spreading or other pods."""
+    """Pods with constraints: tolerations, node labels, host ports, topology spread, or inter-pod affinity."""
     built = draw(pods(name=name)).labels(**draw(labels()))
     for _ in range(draw(st.integers(0, 3))):
         built = draw(_demand(built))
@@ -106,7 +106,7 @@ def _demand(draw: st.DrawFn, built: PodBuilder) -> PodBuilder:
 
 @st.composite
 def varied_nodes(draw: st.DrawFn, *, name: str | None = None) -> NodeBuilder:
-    """A node with little room, some in a zone, tainted, cordoned, or with images."""
+    """Nodes with little room: some are in a zone, tainted, or cordoned, or have images."""
     built = draw(nodes(name=name))
     for key, values in ((ZONE, ZONES), ("disk", ("ssd",))):
         value = draw(st.none() | st.sampled_from(values))

@@ -1,4 +1,4 @@
-"""Namespaces, services, controllers and disruption budgets for tests; labels say which pods they select."""
+"""Namespaces, Services, controllers, and disruption budgets for tests. Their labels select the pods."""
 
 from typing import Self
 
@@ -27,7 +27,7 @@ class PodDisruptionBudgetBuilder(MetadataBuilder, PodDisruptionBudget):
         return replace(self, status=replace(self.status, disruptions_allowed=disruptions))
 
     def disrupted(self, *pods: str) -> Self:
-        """These pods are being evicted already."""
+        """Set the pods that are already being evicted."""
         since = dict.fromkeys(pods, "2026-01-01T00:00:00Z")
         return replace(self, status=replace(self.status, disrupted_pods=since))
 
@@ -55,7 +55,7 @@ def stateful_set(name: str, *, namespace: str = "default", **labels: str) -> Sta
 
 
 def pdb(name: str, *, namespace: str = "default", **labels: str) -> PodDisruptionBudgetBuilder:
-    """A budget that allows no disruption of the pods with these labels."""
+    """Return a budget that allows no disruption of the pods with these labels."""
     return PodDisruptionBudgetBuilder(
         metadata=metadata(name, namespace),
         spec=PodDisruptionBudgetSpec(LabelSelector(labels)),

@@ -86,13 +86,13 @@ def test_a_stored_plan_for_people(stage: Stage) -> None:
     assert lines[:3] == [
         f"plan {name} of set {stage.namespace}/batch, by planner built-in in 0.012 s",
         "objective 0.5, bound 0.4, gap 20.0%",
-        "pods that are where the plan says: 1 of 4",
+        "pods on their planned node: 1 of 4",
     ]
     for line in (
         f"there {a} yes",
         f"elsewhere {a} no: on {b}",
         f"waits {b} pending",
-        f"gone {b} there is no such pod",
+        f"gone {b} no such pod",
         "not in the plan: late (pending)",
         "big-0, big-1: 0/3 nodes are available: 3 Insufficient cpu.",
         "Complete False PodsLeftOut 2 of 6",
@@ -171,7 +171,7 @@ def test_a_preview_where_no_pod_waits(stage: Stage) -> None:
     stage.bind({"one": stage.nodes[0]})
     done = stage.run("plan", "batch", "--preview")
     assert done.returncode == 0
-    assert "no pod of the set waits to be planned" in done.stdout
+    assert "no pod of the set is waiting for a plan" in done.stdout
 
 
 # Rights.
@@ -180,8 +180,8 @@ def test_a_preview_where_no_pod_waits(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("rules", "arguments", "missing"),
     [
-        ((), (), "you need the right to list pods in namespace"),
-        ((READ_PODS,), (), "you need the right to list scheduletriggers.planner.ciena.io in namespace"),
+        ((), (), "you need permission to list pods in namespace"),
+        ((READ_PODS,), (), "you need permission to list scheduletriggers.planner.ciena.io in namespace"),
         ((READ_PODS, READ_SETS), ("--preview",), "nodes left out: nodes is forbidden"),
     ],
 )

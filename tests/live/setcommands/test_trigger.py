@@ -55,18 +55,18 @@ def test_a_trigger_that_is_in_the_state_already_is_not_written(stage: Stage) -> 
 def test_a_trigger_that_does_not_exist(stage: Stage) -> None:
     stage.create(trigger(), trigger("lone", ""))
     error = the_error(stage.run("trigger", "gone"))
-    assert f"there is no trigger gone in namespace {stage.namespace}: " in error
-    assert "there are go (set batch), lone\n" in error
+    assert f"trigger gone does not exist in namespace {stage.namespace}: " in error
+    assert "it has go (set batch), lone\n" in error
 
 
 def test_no_trigger_at_all(stage: Stage) -> None:
-    assert "there is none; -n names another" in the_error(stage.run("trigger", "go"))
+    assert "it has no triggers; -n chooses another namespace" in the_error(stage.run("trigger", "go"))
 
 
 def test_a_set_with_two_triggers_wants_one_of_them_named(stage: Stage) -> None:
     stage.create(trigger("a"), trigger("b"))
     error = the_error(stage.run("trigger", "batch"))
-    assert "has triggers a, b: name one of them; a is the one that counts" in error
+    assert "has the triggers a, b: give the name of one; only a counts" in error
     assert (stage.state("a"), stage.state("b")) == ("Planning", "Planning")
 
 
@@ -75,7 +75,7 @@ def test_the_second_trigger_of_a_set_is_set_with_a_warning(stage: Stage) -> None
     done = stage.run("trigger", "b")
     assert done.returncode == 0
     assert done.stderr == (
-        f"warning: {stage.namespace}/b: it is ignored: of the triggers of set batch the first by name "
+        f"warning: {stage.namespace}/b: it is ignored: of the triggers of set batch, only the first by name "
         "counts, a\n"
     )
     assert (stage.state("a"), stage.state("b")) == ("Planning", "Schedule")
@@ -135,7 +135,8 @@ def test_a_watch_that_takes_too_long_names_the_pods_and_the_reason(stage: Stage)
     assert done.returncode == 1
     assert done.stdout.endswith("1 held, 1 bound\n")
     assert done.stderr == (
-        f"error: after 600ms pods of set {stage.namespace}/batch still wait: two (0/3 nodes are available.)\n"
+        f"error: timed out after 600ms: pods of set {stage.namespace}/batch still wait: "
+        "two (0/3 nodes are available.)\n"
     )
     assert stage.state() == "Schedule"
 
@@ -168,7 +169,7 @@ def test_a_trigger_of_no_set_cannot_be_watched(stage: Stage) -> None:
     stage.create(trigger("lone", "", state="Schedule"))
     done = stage.run("trigger", "lone", "--watch")
     assert done.returncode == 1
-    assert f"error: trigger {stage.namespace}/lone is about no set" in done.stderr
+    assert f"error: trigger {stage.namespace}/lone has no set" in done.stderr
 
 
 # The table.
@@ -220,7 +221,7 @@ def test_the_triggers_as_json(stage: Stage) -> None:
 
 def test_a_table_of_nothing(stage: Stage) -> None:
     done = stage.run("trigger", "--list")
-    assert (done.returncode, done.stdout) == (0, "there are no triggers here\n")
+    assert (done.returncode, done.stdout) == (0, "no triggers found\n")
 
 
 # Rights.
@@ -239,7 +240,7 @@ def test_a_right_that_is_missing_is_named(
 ) -> None:
     stage.create(trigger())
     error = the_error(stage.run("trigger", *arguments, kubeconfig=stage.caller(*rules)))
-    assert f"you need the right to {missing}" in error
+    assert f"you need permission to {missing}" in error
     assert stage.state() == "Planning"
 
 
@@ -247,7 +248,7 @@ def test_a_watch_without_the_right_to_list_pods_ends_at_once(stage: Stage) -> No
     stage.create(trigger())
     done = stage.run("trigger", "go", "--watch", kubeconfig=stage.caller(TRIGGERS))
     assert done.returncode == 1
-    assert f"error: you need the right to list pods in namespace {stage.namespace}" in done.stderr
+    assert f"error: you need permission to list pods in namespace {stage.namespace}" in done.stderr
 
 
 def test_the_rights_that_the_help_names_are_enough(stage: Stage) -> None:
@@ -263,4 +264,4 @@ def _squeezed(text: str) -> list[str]:
 
 
 def _ignored(podset: str, first: str) -> str:
-    return f"it is ignored: of the triggers of set {podset} the first by name counts, {first}"
+    return f"it is ignored: of the triggers of set {podset}, only the first by name counts, {first}"

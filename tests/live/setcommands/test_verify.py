@@ -105,7 +105,7 @@ def test_each_mismatch_is_explained_on_stderr(stage: Stage) -> None:
     stage.create(stage.member("one"), stage.plan({"one": b, "gone": a}))
     stage.bind({"one": a})
     assert stage.run("verify").stderr.splitlines() == [
-        f"{stage.namespace}/gone is planned on {a}: there is no such pod",
+        f"{stage.namespace}/gone is planned on {a}: the pod does not exist",
         f"{stage.namespace}/one is planned on {b}: the pod is on {a}",
     ]
 
@@ -166,4 +166,4 @@ def test_a_right_that_is_missing_is_named(
 ) -> None:
     stage.create(stage.plan({"gone": stage.nodes[0]}))
     error = the_error(stage.run("verify", kubeconfig=stage.caller(*rules)))
-    assert f"you need the right to {missing} {stage.namespace}" in error
+    assert f"you need permission to {missing} {stage.namespace}" in error

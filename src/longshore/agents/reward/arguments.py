@@ -1,4 +1,4 @@
-"""What a configuration may say about Reward."""
+"""The arguments of Reward in a configuration."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -14,16 +14,16 @@ NAME = "Reward"
 
 
 class RewardArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    # Whose pods are learnt from; empty: those of all.
+    # The namespaces whose pods are learned from; empty means all.
     namespaces: tuple[str, ...] = ()
-    # How long a container has to do without an error to have done well.
+    # How long a container must run without an error to count as successful.
     mttf: str = "10m"
-    # In which time values drift back half of the way to the best; 0s: never.
+    # The time in which values drift halfway back to the best; 0s means never.
     half_life: str = "24h"
-    # Where rewards are kept; no name: only in memory.
+    # The ConfigMap that stores the rewards; without a name they are only in memory.
     config_map: str = "longshore-rewards"
     config_map_namespace: str = "kube-system"
-    # How many values are kept: pairs of type and node, nodes and types.
+    # The most values that are kept: for pairs of type and node, for nodes, and for types.
     entries: Annotated[int, msgspec.Meta(ge=3, le=1_000_000)] = 10_000
 
     @property

@@ -1,8 +1,8 @@
-"""Rewards as columns: for pods of one type, what is to be expected of them on each node.
+"""Rewards as columns: the reward that pods of one type can expect on each node.
 
-A pair of type and node that has been seen has its own value. Any other is expected to do as its node does in
-general, less what the type did worse than all others on the nodes where it was seen: a type that failed where
-everything fails is not to blame. Of what is not known at all only the best is expected.
+A pair of type and node that was seen has its own value. Any other pair gets the value of its node in general,
+minus what the type did worse than others on the nodes where it was seen: a type that failed where everything
+fails is not to blame. Where nothing is known, the best is expected.
 """
 
 from collections import OrderedDict
@@ -14,14 +14,14 @@ from longshore.api import Node
 from longshore.cluster import ClusterState
 from longshore.cluster.arrays import Floats, Ints
 
-# Types whose columns are kept.
+# The most types whose columns are cached.
 _MOST_KEPT = 64
 _DIGITS = 1_000_000
 _UNKNOWN = float("nan")
 
 
 class _Column:
-    """A value and its time for each of some things; NaN where nothing is known."""
+    """A value with its time for each row; NaN where nothing is known."""
 
     def __init__(self, size: int) -> None:
         self._values: Floats = np.full(size, _UNKNOWN)
@@ -38,17 +38,17 @@ class _Column:
 
 
 class RewardColumns:
-    """Of one cluster: the same one is to be given each time."""
+    """The columns of one cluster, which must be the same in every call."""
 
     def __init__(self, rewards: Rewards) -> None:
         self._rewards = rewards
         self._version = self._position = -1
         self._nodes = _Column(0)
-        # Those that were asked about lately.
+        # The recently used types.
         self._types: OrderedDict[str, _Type] = OrderedDict()
 
     def expected(self, type_: str, cluster: ClusterState, *, time: float) -> Floats:
-        """The reward that a pod of the type can expect on each row."""
+        """Return the reward that a pod of the type can expect on each row."""
         self._catch_up(cluster)
         half_life = self._rewards.half_life
         about = self._of(type_, cluster)
@@ -60,12 +60,12 @@ class RewardColumns:
         return np.where(np.isnan(seen), np.clip(by_node + average, 0.0, BEST), seen)
 
     def _in_general(self, type_: str, time: float) -> float:
-        """How the type does, wherever that was."""
+        """Return how well the type does on all nodes together."""
         known = self._rewards.at(Pair(type_, ""), time)
         return BEST if known is None else known
 
     def _catch_up(self, cluster: ClusterState) -> None:
-        """With the nodes that there are, and with what has been learnt since."""
+        """Update the columns to the current nodes and to what has been learned since."""
         rewards = self._rewards
         changed = rewards.since(self._position)
         version = cluster.version(Node)
@@ -93,7 +93,7 @@ class RewardColumns:
 
 
 class _Type:
-    """What is known of a type on each row, and on which rows that is anything."""
+    """The known values of a type by row, and the rows that have one."""
 
     def __init__(self, type_: str, rewards: Rewards, cluster: ClusterState) -> None:
         self.seen = _Column(len(cluster.known))
@@ -105,6 +105,6 @@ class _Type:
 
 
 def tens(values: Floats) -> Ints:
-    """Rewards as scores: the tenths, cut off after the sixth digit has been rounded, times ten."""
+    """Return rewards as scores: rounded to six digits, then truncated to tenths, times 100."""
     digits: Ints = np.rint(values * _DIGITS).astype(np.int64)
     return digits // (_DIGITS // 10) * 10

@@ -1,10 +1,9 @@
-"""Learns rewards from what becomes of pods, and keeps them in a ConfigMap so that they survive a restart.
+"""Learns rewards from the outcomes of pods, and stores them in a ConfigMap so that they survive a restart.
 
-The ConfigMap is read once, when we may act for the first time; until then what is told is put aside, and no
-pod is tried before the answer is there. It says until when outcomes are in its values: of what was found or
-put aside only the later ones count, so that nothing counts twice. It is written when something has changed,
-but not too often, and at the end. Whoever may not read or write it learns all the same, and forgets at its
-end.
+The ConfigMap is read once, when the controller may act for the first time. Until then, outcomes are buffered
+and no pod is tried. The ConfigMap says up to which time its values include outcomes, and only later ones are
+added, so that nothing counts twice. It is written after changes, but not too often, and at the end. Without
+permission to read or write it, the controller still learns, but forgets everything at its end.
 """
 
 import math
@@ -43,7 +42,7 @@ log = structlog.get_logger()
 # Seconds between two writes, and until a read that failed is repeated.
 BETWEEN_WRITES = 10.0
 _RETRY = 5.0
-# Outcomes put aside until the ConfigMap was read; the oldest go.
+# The most outcomes that are buffered until the ConfigMap is read; beyond the limit the oldest are dropped.
 _MOST_ASIDE = 200_000
 
 
@@ -53,22 +52,22 @@ class RewardController(Controller):
     def __init__(self, args: RewardArgs, handle: Handle) -> None:
         self.args = args
         self.rewards = Rewards(half_life=args.half_life_seconds, most=args.entries)
-        # By cluster: an extender asks about nodes that came with a request as well.
+        # By cluster, because an extender also has clusters with the nodes of one request.
         self._columns: WeakKeyDictionary[ClusterState, RewardColumns] = WeakKeyDictionary()
         self._handle = handle
         self._outcomes = Outcomes(long_enough=args.mttf_seconds)
-        # What was told before the ConfigMap was read; None since then.
+        # The outcomes from before the ConfigMap was read; None afterwards.
         self._aside: deque[PodOutcome] | None = deque(maxlen=_MOST_ASIDE)
         self._stores = self.unready = bool(args.config_map)
-        # When to read and when to write; None: not now.
+        # When to read and when to write; None means not now.
         self._read_at: float | None = -math.inf
         self._write_at: float | None = None
         self._last_write = -math.inf
         self._written = ""
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def expected(self, type_: str, cluster: ClusterState) -> Floats:
-        """The reward that a pod of the type can expect now, on each row."""
+        """Return the reward that a pod of the type can expect now on each row."""
         columns = self._columns.setdefault(cluster, RewardColumns(self.rewards))
         return columns.expected(type_, cluster, time=self._handle.wall_time)
 
@@ -87,7 +86,7 @@ class RewardController(Controller):
         if change.new is None:
             self._outcomes.gone(run)
             return
-        for outcome in self._outcomes.told(run, found=change.old is None, time=now + self._epoch):
+        for outcome in self._outcomes.reported(run, found=change.old is None, time=now + self._epoch):
             self._count(outcome, now)
 
     def advance(self, *, now: float) -> Iterable[Errand]:
@@ -118,7 +117,7 @@ class RewardController(Controller):
     def _read(self) -> Errand:
         namespace, name = self.args.config_map_namespace, self.args.config_map
         outcome = yield GetObject(ConfigMap, namespace, name)
-        # Even if it could not be read: pods are not to wait any longer.
+        # Even if it could not be read, pods need not wait any longer.
         self.unready = False
         until = -math.inf
         match outcome:
@@ -128,17 +127,17 @@ class RewardController(Controller):
                     self.rewards.load(values)
                     self._written = found.data.get(REWARDS, "")
                 except ValueError as error:
-                    self._tell("what it holds is not ours, so we begin anew", str(error))
+                    self._warn("the ConfigMap has invalid content; starting without rewards", str(error))
             case Failed(status=403, message=message):
                 self._do_without("read", message)
             case Failed(message=message):
-                self._tell("it cannot be read now; what becomes of pods is put aside", message)
+                self._warn("the ConfigMap cannot be read; outcomes are buffered until it can", message)
                 self._read_at = self._handle.now() + _RETRY
                 return
         self._begin(until)
 
     def _begin(self, until: float) -> None:
-        """Count what was put aside, unless it is in the values already."""
+        """Count the buffered outcomes that the values do not include yet."""
         aside, self._aside = self._aside or (), None
         for outcome in aside:
             if outcome.time > until:
@@ -150,7 +149,7 @@ class RewardController(Controller):
         self._last_write = self._handle.now()
         data = encoded(self.rewards, now=self._handle.wall_time)
         if data[REWARDS] == self._written:
-            # Pods did well where nothing else was expected. Counted again, that would still say nothing.
+            # Pods did well where this was expected. Counting them again after a restart changes nothing.
             return
         body = {"data": data}
         outcome: Outcome = yield PatchObject(ConfigMap, namespace, name, body)
@@ -163,18 +162,21 @@ class RewardController(Controller):
         if isinstance(outcome, Failed) and outcome.status == 403:
             self._do_without("write", message)
         else:
-            self._tell("it was not written; we try again", message)
+            self._warn("the ConfigMap was not written; it will be tried again", message)
             self._write_at = self._write_at or self._last_write + BETWEEN_WRITES
 
     def _do_without(self, what: str, message: str) -> None:
         self._stores = False
         self._write_at = None
-        self._tell(f"we may not {what} it: rewards are forgotten at the end; grant it and restart", message)
+        self._warn(
+            f"no permission to {what} the ConfigMap: rewards are lost at the end; grant it and restart",
+            message,
+        )
 
-    def _tell(self, what: str, reason: str) -> None:
-        """Once for each thing that can go wrong."""
-        if what not in self._told:
-            self._told.add(what)
+    def _warn(self, what: str, reason: str) -> None:
+        """Log a warning, once for each kind of failure."""
+        if what not in self._warned:
+            self._warned.add(what)
             where = f"{self.args.config_map_namespace}/{self.args.config_map}"
             log.warning(f"rewards: {what}", configmap=where, reason=reason)
 

@@ -1,7 +1,7 @@
-"""Reward: pods go where pods of their type have done well, and stay away from where they have failed.
+"""Reward: prefers nodes on which pods of the same type have done well, and avoids those on which they failed.
 
-Pods are taken as they come: nobody knows why some of them fail on some nodes. What becomes of each is a
-reward for its type on its node (see `outcomes`), and the score is what a pod of the type can expect there.
+It does not need to know why some pods fail on some nodes. The outcome of each pod is a reward for its type on
+its node (see `outcomes`), and the score is the reward that a pod of the type can expect there.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from longshore.framework import CycleState, Handle, Scope
 class Reward:
     name = NAME
     verb = "rl-priority"
-    # What was learnt may have changed since the last pod, and drifts with time.
+    # The learned values may have changed since the last pod, and they drift with time.
     scope = Scope.CLUSTER
 
     def __init__(self, args: object = None, *, handle: Handle) -> None:
@@ -37,11 +37,11 @@ class Reward:
 
 
 def _shared(args: RewardArgs, handle: Handle) -> RewardController:
-    """What is learnt is the same for all profiles: two that learn would count everything twice."""
+    """Return the one controller of all profiles: with two, everything would count twice."""
     for controller in handle.controllers:
         if isinstance(controller, RewardController):
             if controller.args != args:
-                raise UserError(f"arguments of {NAME}: they need to be the same in all profiles")
+                raise UserError(f"arguments of {NAME}: they must be the same in all profiles")
             return controller
     controller = RewardController(args, handle)
     handle.control(controller)

@@ -1,10 +1,10 @@
-"""Rewards as the data of a ConfigMap: a line for each value, for people to read, and until when they count.
+"""Rewards as the data of a ConfigMap: a readable line for each value, and the time up to which they count.
 
     nodes/node-1 0.590490 2026-08-01T10:00:00.000Z
     types/web 0.590490 2026-08-01T10:00:00.000Z
     pairs/web/node-1 0.590490 2026-08-01T10:00:00.000Z
 
-Outcomes from before `until` are in the values. What says no more than nothing at all would is not written.
+The values include all outcomes from before `until`. Values that make no difference are not written.
 """
 
 import math
@@ -17,9 +17,9 @@ from longshore.api.timestamps import format_timestamp, parse_timestamp
 
 REWARDS = "rewards"
 UNTIL = "until"
-# The API server takes no larger object than 1 MiB.
+# The API server accepts no objects of more than 1 MiB.
 _MOST_BYTES = 900_000
-# Closer to the best than six digits can tell.
+# Above this, a value with six digits equals the best.
 _GOOD = BEST - 5e-7
 
 _PATH = re.compile(
@@ -28,11 +28,11 @@ _PATH = re.compile(
 
 
 def encoded(rewards: Rewards, *, now: float) -> dict[str, str]:
-    """The newest come last; if there are too many, the oldest are left out."""
+    """Return the data, with the newest values last. If there are too many, the oldest are left out."""
     lines: list[str] = []
     size = 0
     for pair, value in reversed(list(rewards)):
-        if not _tells(rewards, pair, now):
+        if not _matters(rewards, pair, now):
             continue
         line = f"{_path(pair)} {value.value:.6f} {format_timestamp(value.time, 'milliseconds')}\n"
         size += len(line)
@@ -43,17 +43,17 @@ def encoded(rewards: Rewards, *, now: float) -> dict[str, str]:
 
 
 def decoded(data: Mapping[str, str]) -> tuple[dict[Pair, Value], float]:
-    """The values, and until when outcomes are in them. Raises ValueError."""
+    """Return the values, and the time up to which they include outcomes. Raises ValueError."""
     if not data:
         return {}, -math.inf
     if not data.keys() >= {REWARDS, UNTIL}:
-        raise ValueError(f"{REWARDS} or {UNTIL} is missing in it")
+        raise ValueError(f"{REWARDS} or {UNTIL} is missing")
     values = {}
     for number, line in enumerate(data[REWARDS].splitlines(), 1):
         words = line.split(" ")
         path = _PATH.fullmatch(words[0])
         if len(words) != 3 or path is None:
-            raise ValueError(f"line {number} is no reward: {line[:80]!r}")
+            raise ValueError(f"line {number} is not a reward: {line[:80]!r}")
         value = float(words[1])
         if not 0 <= value <= BEST:
             raise ValueError(f"line {number}: {value} is not between 0 and 1")
@@ -62,8 +62,8 @@ def decoded(data: Mapping[str, str]) -> tuple[dict[Pair, Value], float]:
     return values, _time(data[UNTIL])
 
 
-def _tells(rewards: Rewards, pair: Pair, now: float) -> bool:
-    """Whether it is not the best, or a pair that does well where others do not."""
+def _matters(rewards: Rewards, pair: Pair, now: float) -> bool:
+    """Whether the value is worse than the best, or that of a pair that does well where others do not."""
     of = [pair]
     if pair.type and pair.node:
         of += [Pair(pair.type, ""), Pair("", pair.node)]
@@ -80,5 +80,5 @@ def _path(pair: Pair) -> str:
 def _time(text: str) -> float:
     at = parse_timestamp(text)
     if math.isnan(at):
-        raise ValueError(f"{text[:80]!r} is no time with its zone")
+        raise ValueError(f"{text[:80]!r} is not a time with a time zone")
     return at

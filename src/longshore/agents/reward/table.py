@@ -1,8 +1,8 @@
-"""The table of rewards: how well pods of a type did on a node, and how well a node and a type do in general.
+"""The table of rewards: how well pods of a type did on a node, and how well nodes and types do in general.
 
-A reward is between 0 and 1. Whoever has never been seen to fail has 1, and each outcome moves a value a tenth
-of the way. Left alone, values drift back to 1, half of the way in each half-life, so that a node that was
-mended is tried again.
+A reward is between 0 and 1. A value is 1 without failures, and each outcome moves it a tenth of the way to
+its own reward. Over time, values drift back to 1, halfway in each half-life, so that a repaired node is tried
+again.
 """
 
 import math
@@ -15,28 +15,32 @@ _LEARNING = 0.1
 
 
 class Pair(NamedTuple):
-    """A type of pods and a node; an empty name stands for all of them."""
+    """A type of pods and a node. An empty name stands for all of them."""
 
     type: str
     node: str
 
 
 class Value(NamedTuple):
-    """What it was at a time, in seconds since 1970."""
+    """A value, and when it had it, in seconds since 1970."""
 
     value: float
     time: float
 
 
 class Rewards:
-    """At most `most` values: those that were rewarded longest ago go. `half_life` 0: nothing drifts."""
+    """The learned values, at most `most`: the least recently rewarded ones are dropped.
+
+    With a `half_life` of 0, values do not drift.
+    """
 
     def __init__(self, *, half_life: float, most: int) -> None:
         self.half_life = half_life
         self._most = most
         self._values: OrderedDict[Pair, Value] = OrderedDict()
         self._nodes_of: dict[str, dict[str, None]] = {}
-        # Values that changed, or are no more, in order; the oldest of these have been dropped.
+        # The values that changed or were dropped, in order, and the number of older entries removed from
+        # here.
         self._log: list[Pair] = []
         self._dropped = 0
 
@@ -44,11 +48,11 @@ class Rewards:
         return len(self._values)
 
     def __iter__(self) -> Iterator[tuple[Pair, Value]]:
-        """All that there are; those that were rewarded last come last."""
+        """Iterate over all values, the most recently rewarded ones last."""
         return iter(self._values.items())
 
     def get(self, pair: Pair) -> Value | None:
-        """As it was written down; `at` tells what it is by now."""
+        """Return the stored value; `at` returns what it is at another time."""
         return self._values.get(pair)
 
     def at(self, pair: Pair, time: float) -> float | None:
@@ -56,30 +60,30 @@ class Rewards:
         return None if known is None else self._drifted(known, time)
 
     def nodes_of(self, type_: str) -> Iterable[str]:
-        """Where pods of the type have been seen."""
+        """Return the nodes on which pods of the type have been seen."""
         return self._nodes_of.get(type_, ())
 
     @property
     def position(self) -> int:
-        """Where a reader stands who has seen everything."""
+        """The position of a reader that has seen everything."""
         return self._dropped + len(self._log)
 
     def since(self, position: int) -> list[Pair] | None:
-        """Values that changed, or are no more, since then; None if that is too long ago."""
+        """Return the values that changed or were dropped since the position; None if it is too long ago."""
         start = position - self._dropped
         return self._log[start:] if start >= 0 else None
 
     def reward(self, type_: str, node: str, reward: float, *, time: float) -> None:
-        """A pod of the type has done well or badly on the node."""
+        """Add the outcome of a pod of the type on the node."""
         for pair in (Pair(type_, node), Pair(type_, ""), Pair("", node)):
             known = self._values.get(pair, Value(BEST, time))
-            # What is told late counts as if it happened at the time of what is known already.
+            # An outcome that is reported late counts at the time of the existing value.
             time_there = max(time, known.time)
             value = (1 - _LEARNING) * self._drifted(known, time_there) + _LEARNING * reward
             self._put(pair, Value(value, time_there))
 
     def load(self, values: Mapping[Pair, Value]) -> None:
-        """Values from elsewhere, in the order in which they were rewarded."""
+        """Add stored values, in the order in which they were rewarded."""
         for pair, value in values.items():
             self._put(pair, value)
 

@@ -6,11 +6,9 @@ room taken. If anything fails after that, it is undone.
 """
 
 import enum
-import inspect
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from math import isfinite
-from typing import Any
 
 import msgspec
 
@@ -18,6 +16,16 @@ from longshore.cluster import ClusterState, PodInfo
 from longshore.engine.answers.observer import Observer, Result, Unobserved
 from longshore.engine.answers.records import Records
 from longshore.engine.cycle.evictions import evict
+from longshore.engine.cycle.plugin_answers import (
+    Asking,
+    as_error,
+    ask,
+    awaited,
+    called,
+    checked,
+    failure,
+    reason,
+)
 from longshore.engine.cycle.post_filter import way_out
 from longshore.engine.cycle.reporting import report_bound, report_failed
 from longshore.engine.cycle.waiting import MayGiveWay, WaitingPods, WaitOnPermit
@@ -36,7 +44,6 @@ from longshore.framework.effects import (
     Gone,
     Nominate,
     Outcome,
-    Run,
     Succeeded,
 )
 from longshore.framework.extension_points import BIND, POST_BIND, POST_FILTER
@@ -76,7 +83,6 @@ _NO_NODES = Fate(Ending.UNSCHEDULABLE, frozenset({WITHOUT_NODES}))
 _LOOK_AHEAD = "PreBindPreFlight"
 
 Cycle = Generator[Step, Outcome, Fate]
-_Steps = Generator[Step, Outcome, Status | None]
 
 
 class Cycles:
@@ -206,7 +212,7 @@ class Cycles:
         self, plugins: Sequence[Reserve], state: CycleState, pod: PodInfo, node: str
     ) -> Status | None:
         for plugin in plugins:
-            status = _called(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
+            status = called(plugin.name, "Reserve", lambda p=plugin: p.reserve(state, pod, node))
             if status is not None:
                 return status
         return None
@@ -227,13 +233,13 @@ class Cycles:
                     continue
             except PLUGIN_ERRORS as error:  # a plugin's mistake fails only this attempt
                 return Status.error(f'running Permit plugin "{plugin.name}": {error!r}')
-            if (status := _checked(plugin.name, "Permit", answer)) is not None:
+            if (status := checked(plugin.name, "Permit", answer)) is not None:
                 return status
         return None
 
     def _prepare(
         self, entry: QueueEntry, pod: PodInfo, placement: Placement, waits: dict[str, float]
-    ) -> _Steps:
+    ) -> Asking:
         """Wait until Permit plugins allow the pod, then run the PreBind plugins."""
         node, state = placement.node, placement.attempt.state
         at_work: list[PreBind] = []
@@ -241,7 +247,7 @@ class Cycles:
             look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
             status = None
             if look_ahead is not None:
-                status = _called(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
+                status = called(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
             if status is None:
                 at_work.append(plugin)
             elif status.rejected:
@@ -260,10 +266,11 @@ class Cycles:
             preempted = Status.error(f'running PreBind plugin "{plugin.name}": preempted')
             give_up = partial(self._give_up, entry, pod, placement, preempted)
             yield MayGiveWay(self._waiting, entry.pod, give_up)
-            status = yield from _answer(plugin.name, "PreBind", plugin.pre_bind, state, pod, node)
+            status = yield from ask(plugin.name, "PreBind", plugin.pre_bind, state, pod, node)
+            # A cycle that gave way ends here at the latest, even if the plugin's generator did not end.
             yield MayGiveWay(self._waiting, entry.pod, None)
             if status is not None:
-                return _as_error(status)
+                return as_error(status)
         return None
 
     # The pod is bound.
@@ -289,7 +296,7 @@ class Cycles:
         report_bound(self._tell, pod.pod, node)
         for plugin in self._post_binds:
             # Its answer changes nothing anymore.
-            yield from _answer(plugin.name, "PostBind", plugin.post_bind, state, pod, node)
+            yield from ask(plugin.name, "PostBind", plugin.post_bind, state, pod, node)
         return _BOUND
 
     def _ask_binders(
@@ -299,13 +306,13 @@ class Cycles:
             try:
                 answer = plugin.bind(state, pod, node)
             except PLUGIN_ERRORS as error:  # as above
-                return _failure(plugin.name, "Bind", repr(error))
+                return failure(plugin.name, "Bind", repr(error))
             if isinstance(answer, Bind):
                 outcome = yield answer
                 if isinstance(outcome, Succeeded | Gone | Conflict):
                     return outcome
-                return Failed(f'running Bind plugin "{plugin.name}": {_reason(outcome)}')
-            status = yield from _awaited(plugin.name, "Bind", answer)
+                return Failed(f'running Bind plugin "{plugin.name}": {reason(outcome)}')
+            status = yield from awaited(plugin.name, "Bind", answer)
             if status is None:
                 return Succeeded()
             if status.code is not Code.SKIP:
@@ -326,7 +333,7 @@ class Cycles:
     ) -> Fate:
         match answer:
             case Status():
-                return self._give_up(entry, pod, placement, _as_error(answer))
+                return self._give_up(entry, pod, placement, as_error(answer))
             case Gone():
                 return Fate(Ending.DROPPED, result="error", released=self._undo(pod, placement))
             case Conflict():
@@ -366,65 +373,10 @@ class Cycles:
     def _unreserve(self, pod: PodInfo, placement: Placement) -> None:
         attempt = placement.attempt
         for plugin in reversed(attempt.shape.concerned.reserves):
-            _called(plugin.name, "Unreserve", partial(plugin.unreserve, attempt.state, pod, placement.node))
+            called(plugin.name, "Unreserve", partial(plugin.unreserve, attempt.state, pod, placement.node))
 
 
 def _patience(wait: Wait) -> float:
     if not isfinite(wait.seconds):
         raise ValueError(f"{wait!r} never ends")
     return min(max(wait.seconds, 0.0), MAX_PERMIT_WAIT)
-
-
-def _called(plugin: str, point: str, call: Any) -> Status | None:
-    try:
-        answer = call()
-    except PLUGIN_ERRORS as error:  # as above
-        return _failure(plugin, point, repr(error))
-    return _checked(plugin, point, answer)
-
-
-def _checked(plugin: str, point: str, answer: object) -> Status | None:
-    """Return the answer as a status of the plugin; None for success."""
-    if answer is None:
-        return None
-    if not isinstance(answer, Status):
-        return _failure(plugin, point, f"{answer!r} is not a Status")
-    if answer.code is Code.SUCCESS:
-        return None
-    if answer.rejected or answer.code is Code.SKIP:
-        return Status(answer.code, answer.reasons, plugin)
-    return _failure(plugin, point, answer.message)
-
-
-def _answer(plugin: str, point: str, method: Any, state: CycleState, pod: PodInfo, node: str) -> _Steps:
-    """Return the plugin's answer, which may come at once, step by step or later."""
-    try:
-        answer = method(state, pod, node)
-    except PLUGIN_ERRORS as error:  # as above
-        return _failure(plugin, point, repr(error))
-    return (yield from _awaited(plugin, point, answer))
-
-
-def _awaited(plugin: str, point: str, answer: object) -> _Steps:
-    try:
-        if inspect.isgenerator(answer):
-            answer = yield from answer
-        elif isinstance(answer, Awaitable):
-            outcome = yield Run(plugin, answer)
-            answer = outcome.value if isinstance(outcome, Answered) else Status.error(_reason(outcome))
-    except PLUGIN_ERRORS as error:  # as above
-        return _failure(plugin, point, repr(error))
-    return _checked(plugin, point, answer)
-
-
-def _failure(plugin: str, point: str, message: str) -> Status:
-    return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {message}',), plugin)
-
-
-def _as_error(status: Status) -> Status:
-    """Make a rejection an error: from PreBind on, the attempt is repeated after a while in any case."""
-    return Status(Code.ERROR, status.reasons, status.plugin)
-
-
-def _reason(outcome: Outcome) -> str:
-    return outcome.message or type(outcome).__name__

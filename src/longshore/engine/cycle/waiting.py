@@ -109,26 +109,26 @@ class WaitingPods:
         self._runner.answer(held.running, Succeeded() if refusal is None else Answered(refusal))
 
 
+@dataclass(slots=True)
 class WaitOnPermit(OwnStep):
     """Wait until the plugins allow the pod. Answered with `Answered` and a status if it is rejected."""
 
-    def __init__(self, pods: WaitingPods, pod: Pod, seconds: Mapping[str, float]) -> None:
-        self._pods = pods
-        self._pod = pod
-        self._seconds = seconds
+    pods: WaitingPods
+    pod: Pod
+    seconds: Mapping[str, float]
 
     def begin(self, running: Running) -> None:
-        self._pods.hold(running, self._pod, self._seconds)
+        self.pods.hold(running, self.pod, self.seconds)
 
 
+@dataclass(slots=True)
 class MayGiveWay(OwnStep):
     """Allow the pod to give way from now on: then `instead` ends the attempt. None withdraws that."""
 
-    def __init__(self, pods: WaitingPods, pod: Pod, instead: Callable[[], object] | None) -> None:
-        self._pods = pods
-        self._pod = pod
-        self._instead = instead
+    pods: WaitingPods
+    pod: Pod
+    instead: Callable[[], object] | None
 
     def begin(self, running: Running) -> Outcome:
-        self._pods.may_give_way(running, self._pod.metadata.uid, self._instead)
+        self.pods.may_give_way(running, self.pod.metadata.uid, self.instead)
         return Succeeded()

@@ -1,1 +1,1 @@
-"""The HTTP extender: answers the filter and prioritize calls of a stock kube-scheduler with our agents."""
+"""Agents as an HTTP extender of a stock kube-scheduler, from its requests to the answers of plugins."""

@@ -1,8 +1,7 @@
-"""Which agents there are, and those that were chosen: no other is imported.
+"""The installed agents, and the choice of those to serve. Agents that are not chosen are not imported.
 
-An agent goes by its name in the entry points `longshore.agents`, which is that of a module, or by the path of
-a Python file. Its plugins are the classes there with a `verb`. One that is broken is told, and the others go
-on without it.
+An agent is named by an entry point of the group `longshore.agents` or by the path of a Python file. Its
+plugins are the classes in that module that have a `verb`. A broken agent is reported and left out.
 """
 
 import sys
@@ -22,28 +21,29 @@ from longshore.framework.extension_points import points_of
 
 GROUP = "longshore.agents"
 ALL = "all"
-# What a verb may be asked for, by the point that answers.
+# The first part of the URL of a verb, by the extension point that answers.
 KINDS = {"filter": "predicates", "score": "priorities"}
 
 log = structlog.get_logger()
 
 
 class Agent(msgspec.Struct, frozen=True):
-    """An agent by the name it was chosen by, with the plugins that answer for it."""
+    """An agent, under the name or path that chose it, with its plugins."""
 
     name: str
     plugins: tuple[Registered, ...]
 
 
 def known_agents() -> dict[str, EntryPoint]:
+    """Return the installed agents by name."""
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda each: each.name)}
 
 
-def choose(names: Iterable[str], *, tell: Callable[[str, str], None] | None = None) -> list[Agent]:
-    """The agents of these names and files; `all` stands for all that have a name.
+def choose(names: Iterable[str], *, on_broken: Callable[[str, str], None] | None = None) -> list[Agent]:
+    """Return the agents with these names and files; `all` means every installed agent.
 
-    `tell` hears which is broken, and where and how. Raises UserError if there is none of the name, if two
-    want the same verb, and if all are broken.
+    `on_broken` is called with the name of a broken agent and its problem, which is logged by default. Raises
+    UserError if an agent does not exist, if two have the same verb, or if all are broken.
     """
     known = known_agents()
     chosen = [name for each in names for name in (known if each == ALL else [each])]
@@ -53,26 +53,26 @@ def choose(names: Iterable[str], *, tell: Callable[[str, str], None] | None = No
         if not name.endswith(".py") and name not in known:
             there = ", ".join(known)
             raise UserError(
-                f"there is no agent {name!r}: choose among {there}, or give the path of a .py file"
+                f"agent {name!r} does not exist: choose from {there}, or give the path of a .py file"
             )
         try:
             plugins = plugins_in(name) if name.endswith(".py") else _plugins_of(known[name])
             agents.append(Agent(name, tuple(_with_verb(plugins, name))))
         except UserError as error:
             broken = str(error)
-            (tell or _tell)(name, broken)
+            (on_broken or _log_broken)(name, broken)
     if not agents:
-        raise UserError(f"no agent is left to serve: {broken}" if broken else "no agent was chosen")
+        raise UserError(f"no agent can be served: {broken}" if broken else "no agent was chosen")
     _require_one_for_each_verb(agents)
     return agents
 
 
 def verbs(plugin: Registered) -> dict[str, str]:
-    """What it is asked for: its verb by kind, `predicates` or `priorities`."""
+    """Return the plugin's verb, for `predicates` if it filters and for `priorities` if it scores."""
     return {kind: plugin.thing.verb for point, kind in KINDS.items() if point in plugin.points}
 
 
-def _tell(name: str, problem: str) -> None:
+def _log_broken(name: str, problem: str) -> None:
     log.error("an agent is broken and is left out", agent=name, reason=problem)
 
 
@@ -97,13 +97,11 @@ def _with_verb(plugins: Iterable[Registered], name: str) -> list[Registered]:
     for plugin in found:
         verb = plugin.thing.verb
         if not isinstance(verb, str) or not verb or not verb.isprintable() or set(verb) & set("/?#% "):
-            raise UserError(f"{plugin.place}: the verb of {plugin.name} is {verb!r}: it is a part of a URL")
+            raise UserError(f"{plugin.place}: the verb {verb!r} of {plugin.name} cannot be part of a URL")
         if not points_of(plugin.thing) & set(KINDS):
             raise UserError(f"{plugin.place}: {plugin.name} has neither a filter nor a score")
     if not found:
-        raise UserError(
-            f'{name}: no agent in it: an agent is a plugin class with a verb, as in verb = "calm"'
-        )
+        raise UserError(f'{name} has no agent: an agent is a plugin class with a verb, as in verb = "calm"')
     return found
 
 
@@ -113,15 +111,15 @@ def _require_one_for_each_verb(agents: Iterable[Agent]) -> None:
     for plugin in (plugin for agent in agents for plugin in agent.plugins):
         other = names.setdefault(plugin.name, plugin)
         if other is not plugin:
-            raise UserError(f"{plugin.place}: the name {plugin.name} is taken: {other.place} has it too")
+            raise UserError(f"{plugin.place}: plugin {plugin.name} is already defined in {other.place}")
         for kind, verb in verbs(plugin).items():
             other = taken.setdefault((kind, verb), plugin)
             if other is not plugin:
-                raise UserError(f"{plugin.place}: {kind}/{verb} is taken: {other.place} has it too")
+                raise UserError(f"{plugin.place}: {kind}/{verb} is already defined in {other.place}")
 
 
 def _place(error: BaseException) -> str:
-    """The file and line where it went wrong, that of the import machinery apart."""
+    """Return the file and line that raised the error, ignoring the import system."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else sys.executable
 

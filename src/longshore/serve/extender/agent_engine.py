@@ -1,6 +1,7 @@
-"""An engine that answers for agents and decides nothing: each plugin has a profile of its own.
+"""An engine that evaluates agents without scheduling: each plugin has a profile of its own.
 
-So every answer is made and kept as in a scheduler. One plugin that cannot be made leaves the others alone.
+So the plugins run, and their answers are cached, as in a scheduler. A plugin that cannot be created does not
+affect the others.
 """
 
 import time
@@ -23,15 +24,15 @@ from longshore.framework.agents import environment_arguments, fine_scores_argume
 from longshore.framework.extension_points import POINTS
 from longshore.serve.extender.agent_choice import Agent, verbs
 
-# What takes part in an answer; whatever else a plugin has is for schedulers.
+# The points that an extender runs; the others of a plugin are for schedulers.
 _ANSWERING = ("preFilter", "filter", "preScore", "score")
 _QUEUE = {"queueSort": (EnabledPlugin("PrioritySort"),)}
 
 Arguments = Mapping[str, Mapping[str, object]]
 
 
-class Served(msgspec.Struct, frozen=True):
-    """The engine, and by verb the profile that answers; `fine_scores` if they are to be told out of 100."""
+class AgentEngine(msgspec.Struct, frozen=True):
+    """The engine and, by verb, the profile that answers. With `fine_scores`, scores go up to 100."""
 
     engine: Engine
     predicates: Mapping[str, str]
@@ -39,37 +40,40 @@ class Served(msgspec.Struct, frozen=True):
     fine_scores: bool = False
 
 
-class _Unmade:
-    """In the place of a plugin that could not be made: it has no points."""
+class _BrokenPlugin:
+    """Replaces a plugin that cannot be created. It has no points."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
-def serve(
+def make_agent_engine(
     agents: Sequence[Agent],
     *,
     environ: Mapping[str, str],
     arguments: Arguments | None = None,
     fine_scores: bool = False,
-    tell: Callable[[str, str], None],
-) -> Served:
-    """`arguments` by plugin name go before what the environment says; those must be right.
+    on_broken: Callable[[str, str], None],
+) -> AgentEngine:
+    """Return an engine with the plugins of these agents.
 
-    `fine_scores` is set in the argument that a plugin names as its `fine_scores_argument`. `tell` hears of a
-    plugin that cannot be made all the same, by its name. Raises UserError if arguments are wrong, and if no
-    plugin is left.
+    `arguments`, by plugin name, override those from the environment and must be valid. `fine_scores` is
+    passed as the argument that a plugin names in its `fine_scores_argument`. `on_broken` is called with the
+    name of a plugin that cannot be created and its problem. Raises UserError if `arguments` are invalid, or
+    if no plugin can be created.
     """
     arguments = arguments or {}
     plugins = {plugin.name: plugin for agent in agents for plugin in agent.plugins}
     if unknown := [name for name in arguments if name not in plugins]:
-        raise UserError(f"arguments of {', '.join(unknown)}: chosen are the plugins {', '.join(plugins)}")
+        raise UserError(
+            f"arguments for {', '.join(unknown)}: the chosen agents have the plugins {', '.join(plugins)}"
+        )
     broken: dict[str, str] = {}
 
     def make(plugin: Registered, _configured: Any, handle: Handle) -> Plugin:
         try:
             given = {**_environment(plugin, environ), **arguments.get(plugin.name, {})}
-            # Whatever was configured: fine scores would be rounded to tenths otherwise than the agent does.
+            # This overrides the arguments: an agent rounds its scores to tenths in its own way.
             if (argument := fine_scores_argument(plugin.thing)) is not None:
                 given[argument] = fine_scores
             return plugin(given, handle)
@@ -77,8 +81,8 @@ def serve(
             if plugin.name in arguments:
                 raise
             broken[plugin.name] = str(error)
-            tell(plugin.name, str(error))
-            return _Unmade(plugin.name)
+            on_broken(plugin.name, str(error))
+            return _BrokenPlugin(plugin.name)
 
     engine = Engine(
         Configuration(profiles=tuple(map(_profile, plugins.values()))),
@@ -88,16 +92,16 @@ def serve(
     )
     left = [plugin for name, plugin in plugins.items() if name not in broken]
     if not left:
-        raise UserError(f"no agent is left to serve: {next(iter(broken.values()))}")
+        raise UserError(f"no agent can be served: {next(iter(broken.values()))}")
     found: dict[str, dict[str, str]] = {"predicates": {}, "priorities": {}}
     for plugin in left:
         for kind, verb in verbs(plugin).items():
             found[kind][verb] = profile_name(plugin)
-    return Served(engine, **found, fine_scores=fine_scores)
+    return AgentEngine(engine, **found, fine_scores=fine_scores)
 
 
 def profile_name(plugin: Registered) -> str:
-    """No pod has a scheduler of this name, so none is ever queued."""
+    """Return the profile's scheduler name, which no pod can have, so that no pod is queued."""
     return f"the agent {plugin.name}"
 
 
@@ -116,5 +120,5 @@ def _environment(plugin: Registered, environ: Mapping[str, str]) -> Mapping[str,
         return environment_arguments(plugin.thing, environ)
     except UserError:
         raise
-    except Exception as error:  # whatever a plugin does, the others go on
+    except Exception as error:  # a broken plugin must not affect the others
         raise UserError(f"{plugin.place}: {plugin.name} cannot read the environment: {error!r}") from error

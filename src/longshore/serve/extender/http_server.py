@@ -1,12 +1,10 @@
-"""A lean HTTP/1.1 server, for answers that are made at once.
+"""A minimal HTTP/1.1 server for answers that need no waiting.
 
-kube-scheduler asks an extender twice for every pod and waits each time, so that every tenth of a millisecond
-is one less pod in a second. Here a request is one callback and its answer one `write`: no task, no queue.
+kube-scheduler calls an extender twice for every pod and waits each time, so each tenth of a millisecond
+lowers its throughput. Here a request is one callback and its answer one `write`, without tasks or queues.
 """
 
 import asyncio
-import os
-import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,35 +17,36 @@ from typing import Protocol, cast
 import httptools
 import structlog
 
-from longshore.errors import UserError
 from longshore.serve.extender import wire
 from longshore.serve.extender.routes import NO_CERTIFICATE, OPEN, Reply
 from longshore.serve.extender.tls import Certificates
+from longshore.serve.listener import listen
 
 log = structlog.get_logger()
 
-# 5,000 nodes as they are, with room for their images and annotations.
+# Room for 5,000 whole nodes with their images and annotations.
 MAX_BODY = 128 * 2**20
-# Of a head, and of the trailers after a body in chunks.
+# The most bytes of a request's head, or of the trailers after a chunked body.
 _MAX_HEAD = 64 * 2**10
 # An idle connection is closed after this long; kube-scheduler closes its own after 90 seconds.
 _IDLE_SECONDS = 120.0
-# A request that has begun has to be there after this long.
+# A request must arrive completely within this time.
 _RECEIVE_SECONDS = 30.0
-_LOOK_SECONDS = 5.0
-# How far the watch may be behind that of whoever asks.
+_SWEEP_SECONDS = 5.0
+# How far our watch may be behind that of the client.
 _EARLY_SECONDS = 0.1
+_BACKLOG = 512
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Answer(Protocol):
     def __call__(self, method: str, path: str, body: bytes, *, waited: float | None = None) -> Reply:
-        """One that is early is asked for again, once, with the seconds that were `waited`."""
+        """Answer a request. After an early reply, this is called once more with the seconds `waited`."""
         ...
 
 
 class _Connection(asyncio.Protocol):
-    """One request after the other. `since` is when the last byte of one came, or the first of the next."""
+    """A client's connection. `since` is when the last request was complete, or when the next one began."""
 
     def __init__(
         self,
@@ -61,17 +60,17 @@ class _Connection(asyncio.Protocol):
         self._max_body = max_body
         self._certificates = certificates
         self._context: ssl.SSLContext | None = None
-        # Whoever asks shows no certificate and has to.
-        self._stranger = False
+        # Whether the client must present a certificate and has not.
+        self._unauthenticated = False
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self.since = time.monotonic()
         self.receiving = False
-        # What makes an answer that may be better in a moment, and what has it made then.
+        # A function that answers a postponed request, and the timer that calls it.
         self._postponed: tuple[Callable[[], None], asyncio.TimerHandle] | None = None
-        # Whoever asked does not read the answers.
+        # Whether the client does not read answers.
         self._clogged = False
-        # Bytes since the last of a body or of a head: of a head that has not ended, or of trailers.
+        # Bytes received of a head that has not ended, or of trailers.
         self._head = 0
         self._begin()
 
@@ -83,35 +82,35 @@ class _Connection(asyncio.Protocol):
 
     @property
     def outdated(self) -> bool:
-        """Certificates were renewed since it began: whoever asks may not be trusted any more."""
+        """Whether certificates were renewed since the connection began; the client may now be untrusted."""
         return self._certificates is not None and not self._certificates.uses(self._context)
 
     def close(self) -> None:
-        self._answer_again()
+        self._answer_postponed()
         if self._transport is not None:
             self._transport.close()
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._connections.add(self)
         if self._certificates is not None:
-            caller: ssl.SSLObject = transport.get_extra_info("ssl_object")
-            self._context = caller.context
-            self._stranger = not self._certificates.knows(caller)
+            client: ssl.SSLObject = transport.get_extra_info("ssl_object")
+            self._context = client.context
+            self._unauthenticated = not self._certificates.authenticates(client)
             if self.outdated:
-                # The handshake took its time.
+                # They were renewed during the handshake.
                 self.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whoever it was has gone
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._connections.discard(self)
         if self._postponed is not None:
             self._postponed[1].cancel()
             self._postponed = None
 
     def pause_writing(self) -> None:
-        """Who does not read answers is asked nothing more."""
+        """Read no more requests from a client that does not read answers."""
         self._clogged = True
         self._pace()
 
@@ -120,7 +119,7 @@ class _Connection(asyncio.Protocol):
         self._pace()
 
     def _pace(self) -> None:
-        """Read, unless answers are not read, or one is postponed."""
+        """Read unless the client does not read answers or an answer is postponed."""
         if self._transport is None or self._transport.is_closing():
             return
         if self._clogged or self._postponed is not None:
@@ -131,23 +130,23 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        # The parser keeps what does not end.
+        # The parser keeps a head that does not end.
         self._head += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Another protocol was offered; the request itself has been answered.
+            # The client offers another protocol; the request itself has been answered.
             self.close()
         except httptools.HttpParserError as error:
             self._give_up(400, f"not an HTTP request: {error}")
         if self._head > _MAX_HEAD:
-            self._give_up(431, f"the head or the trailers of the request are larger than {_MAX_HEAD} bytes")
+            self._give_up(431, f"the headers or trailers of the request are larger than {_MAX_HEAD} bytes")
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        # Answers are in the order of requests: nobody waits while another request is there.
-        self._answer_again()
+        # Answers have the order of requests, so a postponed one is due when the next request begins.
+        self._answer_postponed()
         self._begin()
         self.receiving, self.since = True, time.monotonic()
 
@@ -171,13 +170,13 @@ class _Connection(asyncio.Protocol):
             self._transport.write(_CONTINUE)
 
     def on_body(self, data: bytes) -> None:
-        # What is too large is heard to its end, or else the sender would not hear the answer.
+        # Read a body that is too large to its end; otherwise the client would not read the answer.
         self._head = 0
         self._size += len(data)
         self._too_large = self._too_large or self._size > self._max_body
         if self._too_large:
             self._body.clear()
-        elif not self._stranger:
+        elif not self._unauthenticated:
             self._body.append(data)
 
     def on_message_complete(self) -> None:
@@ -193,24 +192,25 @@ class _Connection(asyncio.Protocol):
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         keep = self._parser.should_keep_alive() and not self.outdated
         self._begin()
-        if self._stranger and path not in OPEN:
+        if self._unauthenticated and path not in OPEN:
             reply = _refusal(401, NO_CERTIFICATE)
         else:
             reply = self._answer(method, path, body)
         if not reply.early:
             self._send(reply, keep=keep, bare=method == "HEAD")
             return
-        asked = self.since
+        received = self.since
 
         def again() -> None:
-            self._send(self._answer(method, path, body, waited=time.monotonic() - asked), keep=keep)
+            self._send(self._answer(method, path, body, waited=time.monotonic() - received), keep=keep)
 
-        # Whoever asks may know of a node before we do. Nothing is read meanwhile.
-        self._postponed = again, asyncio.get_running_loop().call_later(_EARLY_SECONDS, self._answer_again)
+        # The client may know a node before our watch does. Nothing is read while the answer is postponed.
+        timer = asyncio.get_running_loop().call_later(_EARLY_SECONDS, self._answer_postponed)
+        self._postponed = again, timer
         self._pace()
 
-    def _answer_again(self) -> None:
-        """What was postponed is answered now, if anything was."""
+    def _answer_postponed(self) -> None:
+        """Answer a postponed request now, if there is one."""
         if self._postponed is None:
             return
         (again, timer), self._postponed = self._postponed, None
@@ -224,8 +224,8 @@ class _Connection(asyncio.Protocol):
         return f"the request is larger than {self._max_body} bytes: set nodeCacheCapable: true"
 
     def _give_up(self, status: int, message: str) -> None:
-        """What follows cannot be told from what was: the connection ends."""
-        self._answer_again()
+        """Answer with an error and close the connection, because the next request cannot be found."""
+        self._answer_postponed()
         if self._transport is not None and not self._transport.is_closing():
             self._send(_refusal(status, message), keep=False)
 
@@ -245,7 +245,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _refusal(status: int, message: str) -> Reply:
-    log.warning("a request is refused", status=status, reason=message)
+    log.warning("request rejected", status=status, reason=message)
     return Reply(status, wire.refused(message))
 
 
@@ -263,8 +263,12 @@ async def listening(
     certificates: Certificates | None = None,
     max_body: int = MAX_BODY,
 ) -> AsyncIterator[int]:
-    """Serve until the block ends; gives the port, a free one if `port` is 0. Without an address: on all."""
-    listener = _listen(address, port)
+    """Serve until the block ends. Yield the port, which is a free one if `port` is 0.
+
+    An empty address means all addresses.
+    """
+    # A UserError names the flag and the variable that choose the port.
+    listener = listen(address, port, what="agents", flag="--port or HTTP_PORT", backlog=_BACKLOG)
     connections: set[_Connection] = set()
     server = await asyncio.get_running_loop().create_server(
         lambda: _Connection(answer, connections, max_body, certificates),
@@ -283,7 +287,7 @@ async def listening(
 
 async def _sweep(connections: set[_Connection], certificates: Certificates | None) -> None:
     while True:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_SWEEP_SECONDS)
         if certificates is not None:
             certificates.renew()
         now = time.monotonic()
@@ -291,16 +295,3 @@ async def _sweep(connections: set[_Connection], certificates: Certificates | Non
             patience = _RECEIVE_SECONDS if connection.receiving else _IDLE_SECONDS
             if now - connection.since > patience or (connection.outdated and not connection.receiving):
                 connection.close()
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    try:
-        if not address and socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=512)
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return socket.create_server((address, port), family=family, backlog=512)
-    except (OSError, OverflowError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise UserError(
-            f"cannot serve on port {port}: {reason}; choose another with --port or HTTP_PORT, 0 for any"
-        ) from error

@@ -1,29 +1,28 @@
-"""What an extender was asked and how old what it answers by is, as Prometheus reads it."""
+"""Prometheus metrics of an extender: its requests, its cache and the age of its measurements."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
-from longshore import __version__
 from longshore.cluster import ClusterState
+from longshore.serve.metrics.families import Labels, counter, gauge, histogram, one_label, registry
 from longshore.serve.metrics.histogram import Histogram, exponential
 
 _SECONDS = exponential(0.0001, 2, 16)
 
 
 class Traffic:
-    """Requests, by the verb of the URL."""
+    """Counts of requests, by the verb of the URL."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.errors: Counter[str] = Counter()
         self.seconds: dict[str, Histogram] = {}
-        # Nodes asked about, and nodes that were left or got a score.
+        # Nodes in requests, and nodes that passed a filter or got a score.
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
 
@@ -44,88 +43,67 @@ class Traffic:
 def registry_of(
     traffic: Traffic, cluster: ClusterState, *, wall_clock: Callable[[], float] = time.time
 ) -> CollectorRegistry:
-    """All metrics of an extender; `cluster` is what it knows by itself."""
-    registry = CollectorRegistry()
-    registry.register(_Collected(traffic, cluster, wall_clock))
-    ProcessCollector(registry=registry)
-    return registry
+    """Return the registry with all metrics of an extender; `cluster` is its own cache."""
 
-
-class _Collected(Collector):
-    def __init__(self, traffic: Traffic, cluster: ClusterState, wall_clock: Callable[[], float]) -> None:
-        self._traffic = traffic
-        self._cluster = cluster
-        self._wall_clock = wall_clock
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing is collected just to be registered."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        yield from _requests(self._traffic)
-        yield from _measurements(self._cluster, self._wall_clock())
-        sizes = GaugeMetricFamily(
-            "longshore_extender_cache_size", "Nodes and pods in the extender's own cache.", labels=["type"]
+    def collect() -> Iterator[Metric]:
+        yield from _requests(traffic)
+        yield from _measurements(cluster, wall_clock())
+        yield gauge(
+            "longshore_extender_cache_size",
+            "Nodes and pods in the extender's own cache.",
+            ["type"],
+            {("nodes",): cluster.node_count, ("pods",): cluster.pod_count},
         )
-        sizes.add_metric(["nodes"], self._cluster.node_count)
-        sizes.add_metric(["pods"], self._cluster.pod_count)
-        yield sizes
-        build = GaugeMetricFamily("longshore_build_info", "Always 1.", labels=["version"])
-        build.add_metric([__version__], 1)
-        yield build
+
+    return registry(collect)
 
 
 def _requests(traffic: Traffic) -> Iterator[Metric]:
-    requests = CounterMetricFamily(
-        "longshore_extender_requests", "Requests by verb and HTTP status.", labels=["verb", "code"]
+    yield counter(
+        "longshore_extender_requests",
+        "Requests by verb and HTTP status.",
+        ["verb", "code"],
+        {(verb, str(status)): number for (verb, status), number in traffic.requests.items()},
     )
-    for (verb, status), number in traffic.requests.items():
-        requests.add_metric([verb, str(status)], number)
-    yield requests
-    errors = CounterMetricFamily(
+    yield counter(
         "longshore_extender_errors",
-        "Requests that were answered with an error, whatever their HTTP status.",
-        labels=["verb"],
+        "Requests answered with an error, regardless of the HTTP status.",
+        ["verb"],
+        one_label(traffic.errors),
     )
-    for verb, number in traffic.errors.items():
-        errors.add_metric([verb], number)
-    yield errors
-    seconds = HistogramMetricFamily(
+    yield histogram(
         "longshore_extender_request_duration_seconds",
         "Time from the last byte of a request to its answer.",
-        labels=["verb"],
+        ["verb"],
+        one_label(traffic.seconds),
     )
-    for verb, histogram in traffic.seconds.items():
-        buckets, total = histogram.cumulative()
-        seconds.add_metric([verb], buckets, total)
-    yield seconds
-    for name, meaning, numbers in (
-        ("asked", "Nodes that requests were about.", traffic.asked),
-        ("answered", "Nodes that passed a filter, or got a score.", traffic.answered),
-    ):
-        nodes = CounterMetricFamily(f"longshore_extender_nodes_{name}", meaning, labels=["verb"])
-        for verb, number in numbers.items():
-            nodes.add_metric([verb], number)
-        yield nodes
+    yield counter("longshore_extender_nodes_asked", "Nodes in requests.", ["verb"], one_label(traffic.asked))
+    yield counter(
+        "longshore_extender_nodes_answered",
+        "Nodes that passed a filter or got a score.",
+        ["verb"],
+        one_label(traffic.answered),
+    )
 
 
 def _measurements(cluster: ClusterState, now: float) -> Iterator[Metric]:
-    ages = GaugeMetricFamily(
-        "longshore_measurement_age_seconds",
-        "Age of the newest and of the oldest value of a measure that came with its time.",
-        labels=["measure", "which"],
-    )
-    measured = GaugeMetricFamily(
-        "longshore_measured_nodes", "Nodes that a fresh value of the measure is known of.", labels=["measure"]
-    )
+    ages: dict[Labels, float] = {}
+    measured: dict[Labels, float] = {}
     nodes = cluster.all_nodes()
     for name in cluster.measures.names:
         known = ~np.isnan(cluster.measures.value(name, nodes)) & cluster.known
-        measured.add_metric([name], int(np.count_nonzero(known)))
+        measured[name,] = int(np.count_nonzero(known))
         times = cluster.measures.time(name, nodes)
         times = times[cluster.known & ~np.isnan(times)]
         if len(times):
-            ages.add_metric([name, "newest"], now - float(times.max()))
-            ages.add_metric([name, "oldest"], now - float(times.min()))
-    yield ages
-    yield measured
+            ages[name, "newest"] = now - float(times.max())
+            ages[name, "oldest"] = now - float(times.min())
+    yield gauge(
+        "longshore_measurement_age_seconds",
+        "Age of the newest and the oldest value of a measure, of values with a time.",
+        ["measure", "which"],
+        ages,
+    )
+    yield gauge(
+        "longshore_measured_nodes", "Nodes that have a fresh value of the measure.", ["measure"], measured
+    )

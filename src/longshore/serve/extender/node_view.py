@@ -1,8 +1,8 @@
-"""The nodes that requests are about, as rows of a cluster, and what one agent says about them.
+"""The nodes of requests as rows of a cluster, and the agents' answers about them.
 
-Only the nodes of a request count. An agent whose answers about a node depend on that node alone is asked
-through the kept answers of the pod's shape; one that looks at the nodes together gets exactly those asked
-about, each time.
+Only the nodes of a request count. If an agent's answer about a node depends only on that node, the cached
+answers for the pod's shape are used. An agent that considers nodes together is called each time, with exactly
+the requested nodes.
 """
 
 from collections import OrderedDict
@@ -24,21 +24,27 @@ from longshore.engine.plugin_failure import PluginFailure
 from longshore.framework import MAX_SCORE, Code
 from longshore.framework.profile import Profile
 from longshore.serve.extender import wire
-from longshore.serve.extender.refusals import UNKNOWN_NODE, Reasons, Refused, thorough, together
+from longshore.serve.extender.refusals import (
+    UNKNOWN_NODE,
+    Reasons,
+    Refused,
+    refused_by_pre_filter,
+    refused_together,
+)
 from longshore.serve.extender.sent_pods import SentPods
 
-# Scores are out of 100 here, and out of 10 there; what ends in 5 goes up.
+# Scores go up to 100 here and up to 10 in kube-scheduler; a last digit of 5 is rounded up.
 _TENTH, _HALF = 10, 5
-# Lists of nodes remembered: of the pods that are being scheduled.
+# Lists of node names that are kept, for the pods that are being scheduled.
 _LISTS = 16
-# Shapes of pods that were refused, likewise.
+# Shapes of pods whose rejected nodes are kept.
 _SHAPES = 64
-# Nodes that were sent once may never come again: there are this many more than twice those of a request.
+# Sent nodes that are kept, besides twice the number in the largest request: they may not be sent again.
 _SPARE = 1000
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A pod, as agents are asked about it."""
+    """The pod of a request and the key of its shape."""
 
     pod: PodInfo
     shape: bytes
@@ -50,31 +56,31 @@ class Question(msgspec.Struct, frozen=True):
         return cls(PodInfo.of(pod), shape_key(pod))
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """Nodes of a request: those that are known, in their order, and the names of the others."""
+class NodeRows(msgspec.Struct, frozen=True):
+    """The nodes of a request: the known ones in their order, and the names of unknown ones."""
 
     rows: Ints
     names: Sequence[str]
     unknown: Sequence[str] = ()
 
-    def only(self, left: Bools) -> "Asked":
-        return Asked(self.rows[left], tuple(compress(self.names, left.tolist())))
+    def only(self, left: Bools) -> "NodeRows":
+        return NodeRows(self.rows[left], tuple(compress(self.names, left.tolist())))
 
 
-class _Foreseen(msgspec.Struct, frozen=True):
-    """An answer of Prioritize, for when it is asked; the pod and the nodes are the very same things then."""
+class _Prepared(msgspec.Struct, frozen=True):
+    """An answer that is ready before Prioritize is called, for these same objects."""
 
     profile: str
     question: Question
-    nodes: Asked
+    nodes: NodeRows
     position: int
     answer: bytes
 
 
-class View:
-    """One cluster, seen by agents. `profiles` have one plugin each.
+class NodeView:
+    """Evaluates agents on the nodes of one cluster. Each profile has one plugin.
 
-    `fine_scores`: what Prioritize answers is out of 100.
+    With `fine_scores`, the scores that Prioritize returns go up to 100.
     """
 
     def __init__(
@@ -83,22 +89,22 @@ class View:
         self.cluster = cluster
         self._chooser = choosers
         self._fine_scores = fine_scores
-        # How many scores there are for Prioritize.
+        # The number of different scores that Prioritize can return.
         self._scores = MAX_SCORE + 1 if fine_scores else MAX_SCORE // _TENTH + 1
-        # Of the version of the nodes: rows by name, and lists of names that were looked up.
+        # For this version of the nodes: rows by name, and the lists of names that were looked up.
         self._version = -1
         self._rows_of: dict[str, int] = {}
-        self._lists: OrderedDict[bytes, Asked] = OrderedDict()
-        # By row, the name, how it begins what is said of it, and elements of what Prioritize answers, one for
-        # each score.
+        self._lists: OrderedDict[bytes, NodeRows] = OrderedDict()
+        # By row: the name, the name as a JSON key, and the elements of a Prioritize answer, one for each
+        # score.
         self._names: list[str] = []
         self._keys: list[bytes] = []
         self._elements: list[bytes] = []
-        self._foreseen: _Foreseen | None = None
+        self._prepared: _Prepared | None = None
         self._reasons: Callable[[Shape], Reasons] = lru_cache(_SHAPES)(Reasons)
 
-    def named(self, names: bytes) -> Asked:
-        """The nodes of a list in JSON. Raises Malformed."""
+    def named(self, names: bytes) -> NodeRows:
+        """Return the nodes in a JSON list of names. Raises Malformed."""
         self._catch_up()
         found = self._lists.get(names)
         if found is None:
@@ -106,20 +112,20 @@ class View:
             self.remember(names, found)
         return found
 
-    def _look_up(self, names: Sequence[str]) -> Asked:
+    def _look_up(self, names: Sequence[str]) -> NodeRows:
         rows_of = self._rows_of
         try:
-            return Asked(np.fromiter(map(rows_of.__getitem__, names), np.int64, len(names)), names)
+            return NodeRows(np.fromiter(map(rows_of.__getitem__, names), np.int64, len(names)), names)
         except KeyError:
             known = [name for name in names if name in rows_of]
             unknown = [name for name in names if name not in rows_of]
-            return Asked(np.array([rows_of[name] for name in known], np.int64), known, unknown)
+            return NodeRows(np.array([rows_of[name] for name in known], np.int64), known, unknown)
 
-    def remember(self, names: bytes, asked: Asked) -> None:
-        """The list is most likely asked about next, unless it is too large to be one of kube-scheduler's."""
+    def remember(self, names: bytes, nodes: NodeRows) -> None:
+        """Keep the nodes of this list, which is likely in the next request, unless it is too large."""
         if len(names) > LARGEST_KEPT:
             return
-        self._lists[names] = asked
+        self._lists[names] = nodes
         if len(self._lists) > _LISTS:
             self._lists.popitem(last=False)
 
@@ -141,24 +147,24 @@ class View:
                     self._elements[place : place + self._scores] = wire.priorities_of(name, self._scores)
 
     def filter(self, profile: str, question: Question, rows: Ints) -> Refused:
-        """Raises PluginFailure."""
+        """Run the filter of the profile's plugin for these rows. Raises PluginFailure."""
         attempt = self._chooser(profile).attempt(question.pod, question.shape)
         refusal = attempt.pre_filter()
         if refusal is not None or attempt.narrowed is not None:
-            return thorough(attempt, refusal, rows)
+            return refused_by_pre_filter(attempt, refusal, rows)
         [slot] = attempt.profile.filters
         if slot.name in attempt.state.skip_filter:
             return Refused(np.ones(len(rows), np.bool_))
         if not slot.local:
-            return together(attempt, rows)
+            return refused_together(attempt, rows)
         left = attempt.feasible()[rows]
         if left.all():
             return Refused(left)
         reasons = self._reasons if len(question.shape) <= LARGEST_KEPT else Reasons
         return Refused(left, reasons(attempt.shape).about(rows[~left]))
 
-    def told(self, found: Refused, unknown: Sequence[str] = ()) -> tuple[msgspec.Raw, msgspec.Raw]:
-        """Why nodes are refused, as Filter answers: where preemption may help, and where it cannot."""
+    def failed_nodes(self, found: Refused, unknown: Sequence[str] = ()) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """Return FailedNodes and FailedAndUnresolvableNodes: preemption may help only on the former."""
         self._catch_up()
         failed: list[tuple[str, Iterable[bytes]]] = []
         unresolvable = failed.copy()
@@ -172,7 +178,7 @@ class View:
         return wire.reasons(failed), wire.reasons(unresolvable)
 
     def score(self, profile: str, question: Question, rows: Ints) -> Ints:
-        """Out of 100, in the order of the rows. Raises PluginFailure."""
+        """Return scores up to 100, in the order of the rows. Raises PluginFailure."""
         attempt = self._chooser(profile).attempt(question.pod, question.shape)
         attempt.pre_filter()
         nodes = self.cluster.some_nodes(rows)
@@ -186,7 +192,7 @@ class View:
         shape = attempt.shape
         shape.refresh()
         scores = shape.ranked[rows]
-        # Its own filter would refuse these, but whoever asks has not asked for that.
+        # The plugin's own filter rejects these, but the request did not ask it to filter.
         if (unranked := scores < 0).any():
             others = rows[unranked]
             nodes = self.cluster.some_nodes(others)
@@ -194,39 +200,39 @@ class View:
             scores[unranked] = final_scores(slot, attempt.state, attempt.pod, raw, nodes, len(others))
         return scores
 
-    def priorities(self, profile: str, question: Question, nodes: Asked) -> bytes:
-        """What Prioritize answers. Raises PluginFailure."""
+    def priorities(self, profile: str, question: Question, nodes: NodeRows) -> bytes:
+        """Return the answer to Prioritize. Raises PluginFailure."""
         self._catch_up()
-        foreseen = self._foreseen
+        prepared = self._prepared
         if (
-            foreseen is not None
-            and foreseen.nodes is nodes
-            and foreseen.question is question
-            and foreseen.profile == profile
-            and foreseen.position == self.cluster.journal.position
+            prepared is not None
+            and prepared.nodes is nodes
+            and prepared.question is question
+            and prepared.profile == profile
+            and prepared.position == self.cluster.journal.position
         ):
-            return foreseen.answer
+            return prepared.answer
         scores = self.score(profile, question, nodes.rows)
-        said = scores if self._fine_scores else (scores + _HALF) // _TENTH
-        places = nodes.rows * self._scores + said
+        returned = scores if self._fine_scores else (scores + _HALF) // _TENTH
+        places = nodes.rows * self._scores + returned
         return wire.priorities(map(self._elements.__getitem__, places.tolist()))
 
-    def foresee(self, profile: str, question: Question, names: bytes) -> None:
-        """Have ready what Prioritize will answer about these nodes, unless the cluster changes meanwhile."""
+    def prepare(self, profile: str, question: Question, names: bytes) -> None:
+        """Prepare the answer to Prioritize for these nodes. It is dropped if the cluster changes first."""
         [slot] = self._chooser(profile).profile.scores
         if not slot.local or slot.normalizes:
-            # To be asked may mean something to it.
+            # The plugin may learn from each call.
             return
         nodes = self.named(names)
         try:
             answer = self.priorities(profile, question, nodes)
         except PluginFailure:
-            return  # it fails again when it is asked
-        self._foreseen = _Foreseen(profile, question, nodes, self.cluster.journal.position, answer)
+            return  # it fails again when Prioritize is called
+        self._prepared = _Prepared(profile, question, nodes, self.cluster.journal.position, answer)
 
 
-class SentNodes(View):
-    """Nodes as they come with requests. One that comes again as it was is not read again."""
+class SentNodes(NodeView):
+    """Nodes that are sent whole in requests. A node that is sent again unchanged is not decoded again."""
 
     def __init__(
         self,
@@ -236,7 +242,7 @@ class SentNodes(View):
         watched: ClusterState | None = None,
         fine_scores: bool = False,
     ) -> None:
-        """`read` has the cluster read what nodes say of themselves; `watched` knows their pods."""
+        """`read` makes a cluster read annotations of nodes; `watched` is the cluster that has their pods."""
         self._profiles = profiles
         self._read = read
         self._watched = watched
@@ -252,44 +258,44 @@ class SentNodes(View):
         self._pods = None if self._watched is None else SentPods(self._watched, cluster)
         self._rows: dict[bytes, int] = {}
         self._sent: dict[int, bytes] = {}
-        # The nodes of the largest request.
+        # The number of nodes in the largest request.
         self._most = 0
-        # Whether there is someone that the measurements have not been told of.
-        self._untold = False
+        # Whether some node lacks the latest measurements.
+        self._outdated = False
 
     def measured(self, values: Mapping[str, Mapping[str, Measured]]) -> None:
-        # A round that brings nothing undoes nothing: values grow old by themselves.
+        """Use these values for sent nodes too. Empty ones change nothing, because values expire anyway."""
         if any(values.values()):
             self._values = values
-            self._untold = True
+            self._outdated = True
 
-    def put(self, nodes: Sequence[bytes], *, wall_time: float) -> Asked:
-        """The rows of the nodes, which count as they are here. Raises Malformed."""
+    def put(self, nodes: Sequence[bytes], *, wall_time: float) -> NodeRows:
+        """Take over the nodes of a request and return their rows. Raises Malformed."""
         self._most = max(self._most, len(nodes))
         if len(self._sent) > 2 * self._most + _SPARE:
             self._begin()
         if self._pods is not None:
             self._pods.catch_up()
-        # The time before the nodes: they are judged by it, and the last request may be long ago.
+        # Set the time first: the age of the nodes' values depends on it.
         self.cluster.measures.put({}, now=wall_time)
         rows = [row if (row := self._rows.get(node)) is not None else self._put(node) for node in nodes]
-        if self._untold:
+        if self._outdated:
             self.cluster.measures.put(self._values, now=wall_time)
-            self._untold = False
+            self._outdated = False
         names = [self.cluster.node_name(row) for row in rows]
-        return Asked(np.array(rows, np.int64), names)
+        return NodeRows(np.array(rows, np.int64), names)
 
     def _put(self, sent: bytes) -> int:
         node = wire.read_node(sent)
         if self._pods is not None:
-            # Before the node: what they use is in what it says of its load.
+            # Add the pods before the node, whose measured load already includes them.
             self._pods.put(node.metadata.name)
         self.cluster.add_node(node)
         row = self.cluster.row(node.metadata.name)
         if row is None:
             raise RuntimeError(f"{node.metadata.name} has no row")
         self._rows.pop(self._sent.get(row, b""), None)
-        self._untold = self._untold or row not in self._sent
+        self._outdated = self._outdated or row not in self._sent
         self._sent[row] = sent
         self._rows[sent] = row
         return row

@@ -1,7 +1,7 @@
-"""Why an agent refuses nodes, in few statuses: of many nodes the same is said.
+"""Why an agent rejects nodes. Many nodes have the same status, so there are few statuses.
 
-What an agent said whose answers about a node depend on that node alone is kept for pods that are alike, and
-asked again of nodes that changed.
+If an agent's answer about a node depends only on that node, it is cached for pods of the same shape and
+evaluated again for nodes that changed.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from longshore.framework import Code, Rejection, Status
 UNKNOWN_NODE = "the extender does not know this node"
 
 _LET_IN = 0
-# An agent that puts numbers into its reasons has ever new ones: so many are kept beside two for each node.
+# Reasons with numbers in them are always new: this many statuses are kept besides two for each node.
 _SPARE = 100
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Which of the nodes asked about are left, and what is said of the others."""
+    """Which of the requested nodes pass, and the status of the others."""
 
     left: Bools
     reasons: Sequence[tuple[Status, Ints]] = ()
 
 
 class _Statuses:
-    """Statuses by number. What is said without a word has a number as well."""
+    """Numbers for statuses. A node that passes has number 0."""
 
     def __init__(self, plugin: str) -> None:
         nothing = Status(Code.UNSCHEDULABLE, (), plugin)
@@ -49,28 +49,28 @@ class _Statuses:
         return found
 
     def numbers(self, found: Sequence[Rejection], size: int) -> Ints:
-        """What is said of each node. One reason after the other: few combinations of them occur."""
-        said: Ints = np.zeros(size, np.int64)
+        """Return the number of each node's status. A status has all reasons of its node, in order."""
+        numbers: Ints = np.zeros(size, np.int64)
         for rejection in found:
             where = np.broadcast_to(rejection.where, size)
             hopeless = np.broadcast_to(rejection.unresolvable, size)
             for rows, is_hopeless in ((where & hopeless, True), (where & ~hopeless, False)):
-                before = said[rows]
+                before = numbers[rows]
                 after = before.copy()
                 for number in np.unique(before).tolist():
-                    told = self._statuses[number]
-                    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if is_hopeless else told.code
-                    status = Status(code, (*told.reasons, rejection.reason), told.plugin)
+                    earlier = self._statuses[number]
+                    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if is_hopeless else earlier.code
+                    status = Status(code, (*earlier.reasons, rejection.reason), earlier.plugin)
                     after[before == number] = self.number(status)
-                said[rows] = after
-        return said
+                numbers[rows] = after
+        return numbers
 
     def by_status(self, numbers: Ints, rows: Ints) -> Sequence[tuple[Status, Ints]]:
         return [(self._statuses[number], rows[numbers == number]) for number in np.unique(numbers).tolist()]
 
 
 class Reasons:
-    """What the one filter of a profile says about each node to pods of a shape."""
+    """The status that the filter of a profile gives each node, for pods of one shape."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -78,22 +78,25 @@ class Reasons:
         self._begin()
 
     def __len__(self) -> int:
-        """How many different things are remembered that were said."""
+        """The number of statuses that are kept."""
         return len(self._statuses)
 
     def _begin(self) -> None:
         self._statuses = _Statuses(self._slot.name)
-        self._numbers = CachedColumn(self._said)
+        self._numbers = CachedColumn(self._evaluate)
 
     def about(self, rows: Ints) -> Sequence[tuple[Status, Ints]]:
-        """Of nodes that are refused. What it says of one may be otherwise than of many, by a rounding."""
+        """Return the statuses of these rejected nodes.
+
+        Rounding can make the answer about a single node differ from the answer for an array.
+        """
         nodes = self._shape.cluster.all_nodes()
         if len(self) > 2 * len(nodes.cluster.known) + _SPARE:
             self._begin()
         numbers = self._numbers.of(nodes)
         return self._statuses.by_status(numbers[rows], rows)
 
-    def _said(self, nodes: Nodes) -> Ints | int:
+    def _evaluate(self, nodes: Nodes) -> Ints | int:
         slot, state, pod = self._slot, self._shape.state, self._shape.pod
         known = nodes.cluster.known
         if isinstance(nodes, OneNode):
@@ -102,17 +105,17 @@ class Reasons:
         return self._statuses.numbers(rejections(slot, state, pod, nodes, known), len(known))
 
 
-def thorough(attempt: Attempt, refusal: Status | None, rows: Ints) -> Refused:
-    """A PreFilter refused the pod, or all nodes but some."""
+def refused_by_pre_filter(attempt: Attempt, refusal: Status | None, rows: Ints) -> Refused:
+    """Return the result after PreFilter has rejected the pod, or has limited the nodes."""
     diagnosis = attempt.diagnose(refusal)
     statuses = [diagnosis.status(row) for row in rows.tolist()]
-    left = np.array([said is None for said in statuses], np.bool_)
-    reasons = [(said, rows[[place]]) for place, said in enumerate(statuses) if said is not None]
+    left = np.array([status is None for status in statuses], np.bool_)
+    reasons = [(status, rows[[place]]) for place, status in enumerate(statuses) if status is not None]
     return Refused(left, reasons)
 
 
-def together(attempt: Attempt, rows: Ints) -> Refused:
-    """What a filter that looks at the nodes together says about these."""
+def refused_together(attempt: Attempt, rows: Ints) -> Refused:
+    """Return the result of a filter whose answer depends on all requested nodes together."""
     [slot] = attempt.profile.filters
     nodes = attempt.cluster.some_nodes(rows)
     found = rejections(slot, attempt.state, attempt.pod, nodes, np.ones(len(rows), np.bool_))

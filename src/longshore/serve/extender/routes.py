@@ -1,11 +1,11 @@
-"""What an extender answers: the routes of a kube-scheduler's extender/v1, and those of probes and Prometheus.
+"""The routes of an extender: those of kube-scheduler's extender/v1, of probes and of Prometheus.
 
     POST /scheduler/predicates/VERB, /scheduler/priorities/VERB     the agents
-    POST /scheduler/bind, /scheduler/preemption                     refused; echoed
+    POST /scheduler/bind, /scheduler/preemption                     rejected; returned unchanged
     GET  /version, /healthz, /livez, /readyz, /metrics
 
-No sockets here: a request comes as method, path and body, and goes as an answer. Whatever a body holds and
-whatever an agent does, there is one.
+This module has no sockets: a request is a method, a path and a body, and the answer is a value. Every request
+gets an answer, even if its body is malformed or an agent fails.
 """
 
 import time
@@ -24,33 +24,35 @@ from longshore.cluster.measures import MAX_AGE, SETTLE, Measured
 from longshore.engine.decision.shapes import LARGEST_KEPT
 from longshore.engine.plugin_failure import PluginFailure
 from longshore.serve.extender import wire
-from longshore.serve.extender.agent_engine import Served
+from longshore.serve.extender.agent_engine import AgentEngine
 from longshore.serve.extender.metrics import Traffic, registry_of
-from longshore.serve.extender.node_view import Asked, Question, SentNodes, View
+from longshore.serve.extender.node_view import NodeRows, NodeView, Question, SentNodes
 from longshore.serve.extender.unknown_nodes import UnknownNodes
 
 log = structlog.get_logger()
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-NO_BIND = "this extender does not bind pods: leave bindVerb empty in its entry, and kube-scheduler binds them"
+NO_BIND = (
+    "this extender does not bind pods: leave bindVerb empty in its entry, so that kube-scheduler binds them"
+)
 STANDALONE = (
-    "this extender runs without a cluster (--standalone) and knows no node by its name: "
-    "set nodeCacheCapable: false in its entry, or start it with a cluster"
+    "this extender runs with --standalone and cannot look up nodes by name: "
+    "set nodeCacheCapable: false in its entry, or run it without --standalone"
 )
 NO_CERTIFICATE = (
-    "this needs a certificate of the authority in --client-ca-file: "
-    "kube-scheduler shows the one in the tlsConfig of its entry"
+    "this request requires a client certificate signed by the CA in --client-ca-file: "
+    "set certFile and keyFile in the tlsConfig of the extender's entry"
 )
-# What anybody may ask where callers have to show certificates.
+# The paths that need no client certificate.
 OPEN = frozenset({"/version", "/healthz", "/livez", "/readyz"})
 _PREFIX = "/scheduler/"
-# Pods remembered: filter and prioritize ask about the same one.
+# Pods that are kept, because Filter and Prioritize requests are about the same pod.
 _PODS = 64
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
-    """What an agent was asked about, and how many of the nodes are left, or have a score."""
+class Summary(msgspec.Struct, frozen=True, gc=False):
+    """The pod and the number of nodes of a request, and how many passed or got a score."""
 
     pod: str
     nodes: int
@@ -61,27 +63,27 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     status: int
     body: bytes
     content_type: str = JSON
-    # What the URL may be asked with, if it was asked otherwise.
+    # The allowed methods, if the request had another.
     allow: str = ""
-    # A node is not known here, perhaps not yet: the answer may be another in a moment.
+    # A node is unknown, perhaps because the watch is behind: the answer may soon be different.
     early: bool = False
-    # Whoever asked hears of an error, whatever the status is: Filter has a place for it in what it answers.
+    # The body reports an error even if the status does not, as an answer to Filter can.
     failed: bool = False
-    said: Said | None = None
+    summary: Summary | None = None
 
 
 _EARLY = Reply(200, b"", early=True)
 
 
 class Verbs(msgspec.Struct, frozen=True):
-    """By verb, the profile whose one plugin answers."""
+    """The profile whose plugin answers, by verb."""
 
     predicates: Mapping[str, str]
     priorities: Mapping[str, str]
 
 
-Answer = Callable[[bytes], Reply]
-# Has something done once the answer is on its way: whoever asked waits for nothing else.
+Route = Callable[[bytes], Reply]
+# Calls a function after the answer is sent, so that the client does not wait for it.
 Later = Callable[[Callable[[], None]], object]
 
 
@@ -90,7 +92,7 @@ def at_once(act: Callable[[], None]) -> None:
 
 
 def assemble(
-    served: Served,
+    agents: AgentEngine,
     *,
     cached: bool,
     read_load: bool = True,
@@ -100,12 +102,13 @@ def assemble(
     later: Later = at_once,
     trace: bool = False,
 ) -> "Extender":
-    """An extender for these agents; `cached` if the engine follows a cluster, else it knows no names.
+    """Return an extender for these agents. It can look up nodes by name if it is `cached`.
 
-    `read_load`: nodes that are sent tell of their load themselves; values without a source of their own grow
-    old after `max_age` seconds, and pods show in them after `settle` seconds.
+    `cached` means that the engine follows a cluster. With `read_load`, the load of sent nodes is read from
+    their annotations. Those values expire after `max_age` seconds, and a pod shows in them after `settle`
+    seconds.
     """
-    engine, traffic = served.engine, Traffic()
+    engine, traffic = agents.engine, Traffic()
 
     def read(cluster: ClusterState) -> None:
         cluster.measures.max_age = max_age
@@ -116,13 +119,13 @@ def assemble(
             annotations.read_load(cluster)
 
     return Extender(
-        Verbs(served.predicates, served.priorities),
-        known=View(engine.cluster, engine.chooser, fine_scores=served.fine_scores) if cached else None,
+        Verbs(agents.predicates, agents.priorities),
+        known=NodeView(engine.cluster, engine.chooser, fine_scores=agents.fine_scores) if cached else None,
         sent=SentNodes(
             engine.profiles.__getitem__,
             read,
             watched=engine.cluster if cached else None,
-            fine_scores=served.fine_scores,
+            fine_scores=agents.fine_scores,
         ),
         kept=engine.kept,
         traffic=traffic,
@@ -134,19 +137,19 @@ def assemble(
 
 
 class Extender:
-    """`known` are the nodes of our own cache, None if there is none; `sent` those that come with requests.
+    """Answers requests about `known` nodes, those in our own cache if there is one, and about `sent` nodes.
 
-    `kept` gives a pod that was sent as agents see it.
+    `kept` returns a sent pod as agents see it.
 
-    `hindrance` tells why the cache cannot be relied upon yet, or nothing. Nodes that are sent wait for it as
-    well, since their pods and measurements come from there.
+    `hindrance` returns why the cache is not ready, or an empty string. Requests with sent nodes need the
+    cache too, because their pods and measurements come from it.
     """
 
     def __init__(
         self,
         verbs: Verbs,
         *,
-        known: View | None,
+        known: NodeView | None,
         sent: SentNodes,
         kept: Callable[[Pod], Pod],
         traffic: Traffic,
@@ -162,14 +165,14 @@ class Extender:
         self._hindrance = hindrance
         self._later = later
         self._trace = trace
-        # Why it was not ready when it was last asked.
+        # Why it was not ready at the last request.
         self._problem = ""
-        # Profiles that were asked for priorities: an entry need not have both verbs.
+        # Profiles that Prioritize was called for, because an extender entry need not have both verbs.
         self._ranking: set[str] = set()
         self._unknown = UnknownNodes()
         self._read: Callable[[bytes], Question] = partial(Question.about, kept=kept)
         self._question: Callable[[bytes], Question] = lru_cache(_PODS)(self._read)
-        self._posts: dict[str, Answer] = {"bind": self._bind, "preemption": self._preempt}
+        self._posts: dict[str, Route] = {"bind": self._bind, "preemption": self._preempt}
         for verb, profile in verbs.predicates.items():
             self._posts[f"predicates/{verb}"] = partial(self._filter, f"predicates/{verb}", profile)
         for verb, profile in verbs.priorities.items():
@@ -183,30 +186,33 @@ class Extender:
         }
 
     def measured(self, values: Mapping[str, Mapping[str, Measured]]) -> None:
-        """What providers told counts for nodes that are sent as well."""
+        """Use these measurements for sent nodes too."""
         self._sent.measured(values)
 
     def answer(self, method: str, path: str, body: bytes, *, waited: float | None = None) -> Reply:
-        """Never raises. An answer that is early does not count: ask again, and tell the seconds `waited`."""
+        """Return the answer to a request, without raising.
+
+        If the reply is early, call this again with the seconds that were `waited` since.
+        """
         began = time.perf_counter()
         verb = path.removeprefix(_PREFIX) if path.startswith(_PREFIX) else ""
         try:
             reply = self._routed(method, path, verb, body)
             if reply.early and waited is not None:
-                # What is unknown is forgotten at times, and remembered again by now.
+                # The unknown names had been forgotten; the first call has remembered them again.
                 reply = self._routed(method, path, verb, body)
         except Exception as error:
-            # A fault of ours; one request must not end the process.
-            log.exception("a request broke", path=path)
+            # A bug; one request must not end the process.
+            log.exception("request failed", path=path)
             reply = Reply(500, wire.refused(f"internal error: {error!r}"))
         if reply.early and waited is None:
             return reply
         if path not in self._gets:
             seconds = (waited or 0.0) + time.perf_counter() - began
-            self._later(partial(self._tell, verb, reply, seconds))
+            self._later(partial(self._count, verb, reply, seconds))
         if self._trace:
-            said, answered = body.decode(errors="replace"), reply.body.decode(errors="replace")
-            log.debug("request", method=method, path=path, body=said, status=reply.status, reply=answered)
+            text, answer = body.decode(errors="replace"), reply.body.decode(errors="replace")
+            log.debug("request", method=method, path=path, body=text, status=reply.status, reply=answer)
         return reply
 
     def _routed(self, method: str, path: str, verb: str, body: bytes) -> Reply:
@@ -214,71 +220,72 @@ class Extender:
             return get() if method in ("GET", "HEAD") else _not_allowed(method, path, "GET, HEAD")
         if (post := self._posts.get(verb)) is None:
             verbs = ", ".join(_PREFIX + each for each in self._posts)
-            return Reply(404, wire.refused(f"there is nothing at {path}; there are {verbs}"))
+            return Reply(404, wire.refused(f"{path} does not exist; the paths are {verbs}"))
         if method != "POST":
             return _not_allowed(method, path, "POST")
         try:
             return post(body)
         except wire.Malformed as error:
-            log.warning("a request is malformed", path=path, reason=str(error))
-            return Reply(400, wire.refused(f"the request is not what a kube-scheduler asks: {error}"))
+            log.warning("malformed request", path=path, reason=str(error))
+            return Reply(400, wire.refused(f"malformed request: {error}"))
 
     def _filter(self, verb: str, profile: str, body: bytes) -> Reply:
-        asked = wire.asked(body)
-        question = self._about(asked.pod)
-        view, problem = self._view(asked)
+        args = wire.read_args(body)
+        question = self._about(args.pod)
+        view, problem = self._view(args)
         if view is None:
             return Reply(200, wire.filtered(error=problem), failed=True)
-        nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
+        nodes = view.named(args.names) if args.names is not None else self._put(args)
         if self._is_early(nodes):
             return _EARLY
         try:
             found = view.filter(profile, question, nodes.rows)
         except PluginFailure as failure:
-            return Reply(200, wire.filtered(error=_broken(verb, question, failure)), failed=True)
+            return Reply(200, wire.filtered(error=_failure(verb, question, failure)), failed=True)
         left = int(found.left.sum())
-        said = _said(question, nodes, left)
-        failed, unresolvable = view.told(found, nodes.unknown)
-        if asked.names is None:
-            kept = [node for node, passed in zip(asked.nodes, found.left.tolist(), strict=True) if passed]
-            return Reply(200, wire.filtered(nodes=kept, failed=failed, unresolvable=unresolvable), said=said)
-        names = asked.names
+        summary = _summary(question, nodes, left)
+        failed, unresolvable = view.failed_nodes(found, nodes.unknown)
+        if args.names is None:
+            kept = [node for node, passed in zip(args.nodes, found.left.tolist(), strict=True) if passed]
+            answer = wire.filtered(nodes=kept, failed=failed, unresolvable=unresolvable)
+            return Reply(200, answer, summary=summary)
+        names = args.names
         if left < len(nodes.rows) or nodes.unknown:
             rest = nodes.only(found.left)
             names = wire.written_names(rest.names)
             view.remember(names, rest)
-        if profile in self._ranking and max(len(asked.pod), len(names)) <= LARGEST_KEPT:
-            # While kube-scheduler ranks the nodes that are left itself, before it asks.
-            self._later(partial(view.foresee, profile, question, names))
-        return Reply(200, wire.filtered(names=names, failed=failed, unresolvable=unresolvable), said=said)
+        if profile in self._ranking and max(len(args.pod), len(names)) <= LARGEST_KEPT:
+            # kube-scheduler scores the remaining nodes itself before it calls Prioritize.
+            self._later(partial(view.prepare, profile, question, names))
+        answer = wire.filtered(names=names, failed=failed, unresolvable=unresolvable)
+        return Reply(200, answer, summary=summary)
 
     def _prioritize(self, verb: str, profile: str, body: bytes) -> Reply:
         self._ranking.add(profile)
-        asked = wire.asked(body)
-        question = self._about(asked.pod)
-        view, problem = self._view(asked)
+        args = wire.read_args(body)
+        question = self._about(args.pod)
+        view, problem = self._view(args)
         if view is None:
             return Reply(400 if self._known is None else 503, wire.refused(problem))
-        nodes = view.named(asked.names) if asked.names is not None else self._put(asked)
+        nodes = view.named(args.names) if args.names is not None else self._put(args)
         if self._is_early(nodes):
-            # The agent is not asked twice: to one that learns it would be another pod.
+            # Return before calling the agent: an agent that learns would count the pod twice.
             return _EARLY
         try:
             answer = view.priorities(profile, question, nodes)
         except PluginFailure as failure:
-            return Reply(500, wire.refused(_broken(verb, question, failure)))
-        said = _said(question, nodes, len(nodes.rows))
-        return Reply(200, answer, said=said)
+            return Reply(500, wire.refused(_failure(verb, question, failure)))
+        return Reply(200, answer, summary=_summary(question, nodes, len(nodes.rows)))
 
     def _about(self, pod: bytes) -> Question:
         return (self._question if len(pod) <= LARGEST_KEPT else self._read)(pod)
 
-    def _is_early(self, nodes: Asked) -> bool:
+    def _is_early(self, nodes: NodeRows) -> bool:
         return self._unknown.worth_waiting_for(nodes.unknown, now=time.monotonic())
 
-    def _view(self, asked: wire.Asked) -> tuple[View | None, str]:
-        """What knows the nodes, or why nothing does."""
-        if asked.names is not None and self._known is None:
+    def _view(self, args: wire.ExtenderArgs) -> tuple[NodeView | None, str]:
+        """Return the view that has the nodes, or None and why there is no such view."""
+        if args.names is not None and self._known is None:
             return None, STANDALONE
         problem = self._hindrance()
         if problem != self._problem:
@@ -287,10 +294,10 @@ class Extender:
                 log.warning("not ready", reason=problem)
         if problem:
             return None, f"the extender is not ready: {problem}"
-        return (self._sent if asked.names is None else self._known), ""
+        return (self._sent if args.names is None else self._known), ""
 
-    def _put(self, asked: wire.Asked) -> Asked:
-        return self._sent.put(asked.nodes, wall_time=time.time())
+    def _put(self, args: wire.ExtenderArgs) -> NodeRows:
+        return self._sent.put(args.nodes, wall_time=time.time())
 
     def _bind(self, _body: bytes) -> Reply:
         return Reply(200, wire.refused(NO_BIND))
@@ -305,24 +312,24 @@ class Extender:
     def _metrics(self) -> Reply:
         return Reply(200, generate_latest(self._registry), "text/plain; version=0.0.4; charset=utf-8")
 
-    def _tell(self, verb: str, reply: Reply, seconds: float) -> None:
+    def _count(self, verb: str, reply: Reply, seconds: float) -> None:
         known = verb if verb in self._posts else "other"
         self._traffic.count(known, reply.status, seconds, failed=reply.failed or reply.status >= 400)
         log.debug("asked", verb=known, status=reply.status, failed=reply.failed, seconds=round(seconds, 6))
-        if (said := reply.said) is not None:
-            self._traffic.nodes(verb, asked=said.nodes, answered=said.left)
-            log.info("answered", verb=verb, pod=said.pod, nodes=said.nodes, left=said.left)
+        if (summary := reply.summary) is not None:
+            self._traffic.nodes(verb, asked=summary.nodes, answered=summary.left)
+            log.info("answered", verb=verb, pod=summary.pod, nodes=summary.nodes, left=summary.left)
 
 
-def _said(question: Question, nodes: Asked, left: int) -> Said:
-    return Said(question.pod.pod.key, len(nodes.rows) + len(nodes.unknown), left)
+def _summary(question: Question, nodes: NodeRows, left: int) -> Summary:
+    return Summary(question.pod.pod.key, len(nodes.rows) + len(nodes.unknown), left)
 
 
-def _broken(verb: str, question: Question, failure: PluginFailure) -> str:
+def _failure(verb: str, question: Question, failure: PluginFailure) -> str:
     message = failure.status.message
     log.error("an agent failed", verb=verb, pod=question.pod.pod.key, reason=message)
     return message
 
 
 def _not_allowed(method: str, path: str, allow: str) -> Reply:
-    return Reply(405, wire.refused(f"{path} is not for {method}, but for {allow}"), allow=allow)
+    return Reply(405, wire.refused(f"{path} does not support {method}; use {allow}"), allow=allow)

@@ -1,24 +1,26 @@
-"""The pods of nodes that come with requests. A kube-scheduler sends nodes without them; our own watch knows
-them, and nodes of the same name are taken to have them.
+"""The pods on nodes that are sent in requests.
+
+kube-scheduler sends nodes without their pods, so the pods come from the node of the same name in our own
+watch.
 """
 
 from longshore.cluster import ClusterState
 
 
 class SentPods:
-    """`watched` is the cluster of our own watch, `sent` the nodes that came with requests."""
+    """Copies pods from the `watched` cluster to the nodes that were `sent` in requests."""
 
     def __init__(self, watched: ClusterState, sent: ClusterState) -> None:
         self._watched = watched
         self._sent = sent
         self._position = watched.journal.position
-        # By row of the watched cluster. Rows are given to other names.
+        # Node names by row of the watched cluster, because a row can be reused for another node.
         self._names: dict[int, str] = {}
         if watched.limits.kept:
             sent.keep_limits()
 
     def catch_up(self) -> None:
-        """Nodes that were sent before have the pods that they have by now."""
+        """Update the pods of all nodes that were sent."""
         rows = self._watched.journal.rows_since(self._position)
         self._position = self._watched.journal.position
         if rows is None:
@@ -30,18 +32,18 @@ class SentPods:
                 self.put(name)
 
     def put(self, name: str) -> None:
-        """The node of this name has the pods that the watch knows, also if it is yet to come."""
-        there, here = self._watched.row(name), self._sent.row(name)
-        if there is not None:
-            self._names[there] = name
-        pods = {} if there is None else {info.pod.key: info for info in self._watched.pods_on(there)}
-        before = {} if here is None else {info.pod.key: info for info in self._sent.pods_on(here)}
+        """Give the node with this name the pods that the watch knows, even before the node is sent."""
+        watched_row, sent_row = self._watched.row(name), self._sent.row(name)
+        if watched_row is not None:
+            self._names[watched_row] = name
+        pods = {} if watched_row is None else {i.pod.key: i for i in self._watched.pods_on(watched_row)}
+        before = {} if sent_row is None else {i.pod.key: i for i in self._sent.pods_on(sent_row)}
         for key in before.keys() - pods.keys():
-            if here is not None and self._sent.measures:
-                # Of assumed pods, as all are here, the cluster would not tell.
-                self._sent.measures.pod_gone(here, before[key].requests)
+            if sent_row is not None and self._sent.measures:
+                # The cluster does not report it, because all pods here are assumed.
+                self._sent.measures.pod_gone(sent_row, before[key].requests)
             self._sent.remove_pod(before[key].pod)
         for key, info in pods.items():
             if before.get(key) is not info:
-                # Not `add_pod`: what was worked out about the pod is shared.
+                # Not `add_pod`, so that the PodInfo is shared.
                 self._sent.assume(info, name)

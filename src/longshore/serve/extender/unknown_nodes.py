@@ -1,24 +1,24 @@
-"""Nodes that requests name and nobody here knows: perhaps not yet, for the watch may be a moment behind."""
+"""Names of nodes that requests contain but our watch does not know, perhaps because it is behind."""
 
 from collections.abc import Sequence
 
-# Seconds; a node that goes and comes back later is waited for again.
+# Seconds after which a name is forgotten, so that a node that is created again is waited for.
 _REMEMBERED = 60.0
-# More names than that are no race with a watch, but another cluster: nobody waits for them.
+# More unknown names mean another cluster rather than a watch that is behind: do not wait for them.
 _MOST = 10_000
-# Nodes have no longer names.
+# The longest name that a node can have.
 _LONGEST = 253
 
 
 class UnknownNodes:
-    """Their names, so that nobody waits for them twice; forgotten together, about once a minute."""
+    """Remembers unknown names for about a minute, so that no request waits for the same name twice."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._since = 0.0
 
     def worth_waiting_for(self, names: Sequence[str], *, now: float) -> bool:
-        """Whether one of them is new here; from now on none is."""
+        """Return whether one of the names is new, and remember them all."""
         if not names:
             return False
         if now - self._since > _REMEMBERED:

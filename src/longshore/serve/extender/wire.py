@@ -1,7 +1,7 @@
-"""What a kube-scheduler says to an extender and what it is answered: extender/v1 from the extender's side.
+"""The JSON of extender/v1, from the extender's side: requests of kube-scheduler and the answers to them.
 
-The case of our own keys does not matter in what comes in, as it does not in Go, and what goes out has Go's.
-Of pods and nodes no more is decoded than scheduling reads; nodes that pass go back byte for byte.
+Keys in requests match in any case, as in Go, and answers use Go's keys. Only the fields that scheduling reads
+are decoded; nodes that pass are returned byte for byte.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,27 +13,27 @@ from longshore.api import Node, Pod, Volume
 
 T = TypeVar("T")
 
-NO_POD = "there is no Pod in it"
-NO_NODES = "there are neither Nodes nor NodeNames in it"
+NO_POD = "Pod is missing"
+NO_NODES = "Nodes or NodeNames is missing"
 
 _MESSAGE = dict[str, msgspec.Raw]
-# As they were spelt once, beside how they are spelt now.
+# Each key as spelled now, and as it was spelled earlier.
 _VICTIMS = ("nodenametovictims", "nodetovictims")
 _META_VICTIMS = ("nodenametometavictims", "nodetometavictims")
 _NULL = b"null"
-# Of reasons.
+# No reasons.
 NOTHING = msgspec.Raw(b"{}")
 
 
 class Malformed(Exception):
-    """What was sent is not what a kube-scheduler says; told in one line."""
+    """A request that kube-scheduler would not send. The text is one line."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """About which pod, and about which nodes: by name, or as they are."""
+class ExtenderArgs(msgspec.Struct, frozen=True):
+    """The pod and the nodes of a request. Nodes are given by name or as whole objects."""
 
     pod: bytes
-    # The JSON of a list of names, as it came; None if the nodes themselves were sent.
+    # The JSON of the list of names; None if whole nodes were sent.
     names: bytes | None
     nodes: Sequence[bytes] = ()
 
@@ -50,19 +50,21 @@ _pod = msgspec.json.Decoder(Pod)
 _node = msgspec.json.Decoder(Node)
 
 
-def asked(body: bytes) -> Asked:
-    """What Filter and Prioritize are asked. Raises Malformed, as all that reads here."""
-    said = _folded(body)
-    pod = said.get("pod", _NULL)
+def read_args(body: bytes) -> ExtenderArgs:
+    """Return the body of a Filter or Prioritize request. Raises Malformed, as all readers here do."""
+    args = _folded(body)
+    pod = args.get("pod", _NULL)
     if pod == _NULL:
         raise Malformed(NO_POD)
-    nodes, names = said.get("nodes", _NULL), said.get("nodenames", _NULL)
+    nodes, names = args.get("nodes", _NULL), args.get("nodenames", _NULL)
     if nodes != _NULL:
         items = _folded(nodes).get("items", _NULL)
-        return Asked(pod, None, () if items == _NULL else [bytes(item) for item in _read(_items, items)])
+        return ExtenderArgs(
+            pod, None, () if items == _NULL else [bytes(item) for item in _read(_items, items)]
+        )
     if names == _NULL:
         raise Malformed(NO_NODES)
-    return Asked(pod, names)
+    return ExtenderArgs(pod, names)
 
 
 def read_names(names: bytes) -> Sequence[str]:
@@ -71,7 +73,7 @@ def read_names(names: bytes) -> Sequence[str]:
 
 def read_pod(pod: bytes) -> Pod:
     found = _read_leniently(_pod, pod, Pod)
-    # The token that each pod has under a name of its own would make every pod unlike all others.
+    # Each pod's token volume has a name of its own, which would give each pod a shape of its own.
     volumes = tuple(each for each in found.spec.volumes if each != Volume(name=each.name))
     if len(volumes) == len(found.spec.volumes):
         return found
@@ -81,37 +83,37 @@ def read_pod(pod: bytes) -> Pod:
 def read_node(node: bytes) -> Node:
     found = _read_leniently(_node, node, Node)
     if not found.metadata.name:
-        raise Malformed("one of the Nodes has no name")
+        raise Malformed("a node in Nodes has no name")
     return found
 
 
 def read_victims(body: bytes) -> Mapping[str, Victims]:
-    """By node, the pods that would have to go, by their UIDs; however they were named."""
-    said = _folded(body)
+    """Return the victims on each node by UID, whether the request contains UIDs or whole pods."""
+    request = _folded(body)
     for key in (*_META_VICTIMS, *_VICTIMS):
-        if said.get(key, _NULL) != _NULL:
-            by_node = {node: bytes(raw) for node, raw in _read(_message, said[key]).items()}
+        if request.get(key, _NULL) != _NULL:
+            by_node = {node: bytes(raw) for node, raw in _read(_message, request[key]).items()}
             found = {node: _victims_of(raw) for node, raw in by_node.items() if raw != _NULL}
             return {node: victims for node, victims in found.items() if victims.pods}
-    raise Malformed("there are neither NodeNameToVictims nor NodeNameToMetaVictims in it")
+    raise Malformed("NodeNameToVictims or NodeNameToMetaVictims is missing")
 
 
 def _victims_of(raw: bytes) -> Victims:
-    said = _folded(raw)
-    named = said.get("pods", _NULL)
+    fields = _folded(raw)
+    named = fields.get("pods", _NULL)
     pods = () if named == _NULL else _read(_items, named)
-    violations = _read(msgspec.json.Decoder(int | None), said.get("numpdbviolations", _NULL)) or 0
+    violations = _read(msgspec.json.Decoder(int | None), fields.get("numpdbviolations", _NULL)) or 0
     return Victims(tuple({"UID": _uid(bytes(pod))} for pod in pods), violations)
 
 
 def _uid(raw: bytes) -> str:
-    """Of a pod that was sent whole, or by its UID alone."""
-    said = _folded(raw)
-    place = said.get("metadata", _NULL)
-    uid = (_folded(place) if place != _NULL else said).get("uid", b'""')
+    """Return the UID of a victim that was sent as a whole pod or as a UID."""
+    fields = _folded(raw)
+    metadata = fields.get("metadata", _NULL)
+    uid = (_folded(metadata) if metadata != _NULL else fields).get("uid", b'""')
     found = _read(msgspec.json.Decoder(str), uid)
     if not found:
-        raise Malformed("one of the victims has no UID")
+        raise Malformed("a victim has no UID")
     return found
 
 
@@ -123,7 +125,7 @@ def filtered(
     unresolvable: msgspec.Raw = NOTHING,
     error: str = "",
 ) -> bytes:
-    """What is left of the nodes, in the way they were given, and why the others are not."""
+    """Return the answer to Filter: the nodes that pass, in the request's form, and the others' reasons."""
     items = None if nodes is None else {"metadata": {}, "items": [msgspec.Raw(node) for node in nodes]}
     return msgspec.json.encode(
         {
@@ -137,29 +139,32 @@ def filtered(
 
 
 def key(name: str) -> bytes:
+    """Return the name as a key of a JSON object."""
     return msgspec.json.encode(name) + b":"
 
 
 def reasons(groups: Iterable[tuple[str, Iterable[bytes]]]) -> msgspec.Raw:
-    """One for each node; nodes come by their keys."""
-    said = []
+    """Return the JSON object that maps the keys of nodes to their reasons."""
+    pairs = []
     for words, keys in groups:
         value = msgspec.json.encode(words)
-        said.append((value + b",").join(keys) + value)
-    return msgspec.Raw(b"{%b}" % b",".join(said))
+        pairs.append((value + b",").join(keys) + value)
+    return msgspec.Raw(b"{%b}" % b",".join(pairs))
 
 
 def priorities_of(host: str, number: int) -> Sequence[bytes]:
-    """Elements of what Prioritize answers: the node with each of so many scores, from 0 on."""
+    """Return elements of the answer to Prioritize: the node with each score below `number`."""
     head = b'{"Host":%b,"Score":' % msgspec.json.encode(host)
     return [b"%b%d}" % (head, score) for score in range(number)]
 
 
 def priorities(elements: Iterable[bytes]) -> bytes:
+    """Return the answer to Prioritize."""
     return b"[%b]" % b",".join(elements)
 
 
 def preempted(victims: Mapping[str, Victims]) -> bytes:
+    """Return the answer to a preemption request."""
     return msgspec.json.encode({"NodeNameToMetaVictims": victims})
 
 
@@ -168,12 +173,12 @@ def written_names(names: Sequence[str]) -> bytes:
 
 
 def refused(message: str) -> bytes:
-    """Of a bind, and of whatever went wrong."""
+    """Return the answer to a bind, or to a request that failed."""
     return msgspec.json.encode({"Error": message})
 
 
 def _folded(body: bytes) -> dict[str, bytes]:
-    """With keys in lower case; the last of several counts."""
+    """Return the object with its keys in lower case. The last of equal keys counts."""
     return {key.lower(): bytes(value) for key, value in _read(_message, body).items()}
 
 
@@ -185,7 +190,7 @@ def _read(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
 
 
 def _read_leniently(decoder: "msgspec.json.Decoder[T]", body: bytes, kind: type[T]) -> T:
-    """In Go a null is as good as nothing, whatever it stands for."""
+    """Decode a value in which any field may be null, which Go reads as absent."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError:

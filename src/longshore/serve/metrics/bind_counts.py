@@ -1,6 +1,6 @@
-"""The static scheduler's metrics: how many binds were asked for, and how they ended, pod by pod.
+"""The static scheduler's metrics: binds by pod and node, and their results.
 
-Labels that name pods and nodes make a time series of each pair, for ever; without them there are few.
+The labels pod and node create a time series for each pair that is never removed. Without them there are few.
 """
 
 from prometheus_client import CollectorRegistry, Counter, GCCollector, PlatformCollector, ProcessCollector
@@ -10,6 +10,8 @@ _FEW = ("scheduler", "namespace")
 
 
 class BindCounts:
+    """Counts the binds of the scheduler with this name."""
+
     def __init__(self, scheduler: str, *, low_cardinality: bool = False) -> None:
         self.registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
@@ -28,7 +30,7 @@ class BindCounts:
         self._successes.labels(**labels).inc()
 
     def refused(self, *, namespace: str, pod: str, node: str, http_status: int, reason: str) -> None:
-        """`http_status` is 0 if there was no answer."""
+        """Count a failed bind. `http_status` is 0 if there was no answer."""
         labels = self._values(namespace, pod, node)
         self._requests.labels(**labels).inc()
         self._failures.labels(**labels, http_status=str(http_status), reason=reason).inc()

@@ -1,7 +1,6 @@
-"""What the engine did, in numbers: kube-scheduler's metrics where they mean the same.
+"""Counts what the engine does, for metrics that have the same meaning as in kube-scheduler.
 
-The scheduler's own thread fills it with plain additions; `scheduler_metrics` renders it for Prometheus in
-another thread.
+The scheduler's thread only adds numbers; `scheduler_metrics` renders them for Prometheus in another thread.
 """
 
 import random
@@ -16,16 +15,16 @@ from longshore.framework import Code, Status
 from longshore.serve.metrics.histogram import Histogram, exponential
 from longshore.serve.metrics.plugin_timing import ERROR, SUCCESS, Sampler
 
-# Who planned, if no planner service gave an answer and nobody may stand in.
+# The label of a set that no planner service has planned, without a fallback.
 NOBODY = "nobody"
-# Pods with more attempts are counted together.
+# Pods with this many attempts or more are counted together.
 MOST_ATTEMPTS = 15
 _RESULTS: tuple[Result, ...] = ("scheduled", "unschedulable", "error")
 _SECONDS = exponential(0.001, 2, 15)
 PLAN_SECONDS = _SECONDS
 _SLI_SECONDS = exponential(0.01, 2, 20)
 _PREEMPTION = "DefaultPreemption"
-# Plugins are measured in one attempt out of ten, as in kube-scheduler, but not more often than this.
+# Plugins are measured in one attempt out of ten, as in kube-scheduler, but at least this far apart.
 _ONE_IN = 10
 _SECONDS_BETWEEN = 0.01
 
@@ -36,7 +35,7 @@ class Metrics:
     def __init__(self, engine: Engine, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self.engine = engine
         self._clock = clock
-        # By plugin, point and status, of all profiles together.
+        # By plugin, point and status, for all profiles together.
         self.plugins: dict[tuple[str, str, str], Histogram] = {}
         self.samplers = {
             name: Sampler(profile, self.plugins, clock) for name, profile in engine.profiles.items()
@@ -51,13 +50,13 @@ class Metrics:
         self.permit_waits: dict[str, Histogram] = {}
         self.preemption_attempts = 0
         self.victims = Histogram(exponential(1, 2, 7))
-        # Plans of pod sets: how many, by planner and outcome, and how long each planner took.
+        # Plans of pod sets: their number by planner and outcome, and their durations by planner.
         self.plans: dict[tuple[str, str], int] = {}
         self.planning: dict[str, Histogram] = {}
-        # By place in the queue and by what brought the pod there.
+        # By place in the queue and the event that brought the pod there.
         self.incoming: dict[tuple[str, str], int] = {}
         self._measured: QueueEntry | None = None
-        # Attempts since the last one that was measured, and when to measure again.
+        # Attempts since the last measured one, and when to measure again.
         self._begun = 0
         self._next_after = 0
         self._next_time = 0.0
@@ -71,7 +70,7 @@ class Metrics:
 
     def _measure(self, entry: QueueEntry) -> Callable[[], None]:
         begun, self._begun = self._begun, 0
-        # Not every tenth: pods come in patterns.
+        # Not every tenth attempt: pods may be created in a pattern.
         self._next_after = random.randint(1, 2 * _ONE_IN - 1)
         self._next_time = entry.began + _SECONDS_BETWEEN
         self._measured = entry
@@ -118,5 +117,5 @@ class Metrics:
 
 
 def outcome_of(*, placed: int, left_out: int) -> str:
-    """Of a plan, in a word."""
+    """Return the outcome of a plan."""
     return "complete" if not left_out else "partial" if placed else "none"

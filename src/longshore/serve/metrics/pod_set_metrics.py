@@ -1,13 +1,14 @@
-"""What metrics say about pod sets: each family only where a controller is at work that counts for it."""
+"""Metrics of pod sets. Each is present only if a controller that counts for it is running."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from longshore.podset.controller import PodSetController
 from longshore.podset.trigger_controller import TriggerController
 from longshore.serve.metrics.engine_observer import Metrics
+from longshore.serve.metrics.families import Labels, counter, gauge, histogram, one_label
 
 
 def podsets(metrics: Metrics) -> Iterator[Metric]:
@@ -21,61 +22,57 @@ def podsets(metrics: Metrics) -> Iterator[Metric]:
 
 def _sets(planning: Sequence[PodSetController]) -> Iterator[Metric]:
     counts = [each.counts() for each in planning]
-    yield GaugeMetricFamily(
+    yield gauge(
         "longshore_podset_held_pods",
         "Pods of sets that wait for their trigger.",
-        sum(each.held_pods for each in counts),
+        [],
+        {(): sum(each.held_pods for each in counts)},
     )
-    sets = GaugeMetricFamily(
-        "longshore_podset_sets", "Pod sets with pods or a trigger, by its state.", labels=["state"]
+    yield gauge(
+        "longshore_podset_sets",
+        "Pod sets with pods or a trigger, by state.",
+        ["state"],
+        {
+            ("held",): sum(each.held_sets for each in counts),
+            ("released",): sum(each.released_sets for each in counts),
+        },
     )
-    sets.add_metric(["held"], sum(each.held_sets for each in counts))
-    sets.add_metric(["released"], sum(each.released_sets for each in counts))
-    yield sets
 
 
 def _plans(metrics: Metrics, planning: Sequence[PodSetController]) -> Iterator[Metric]:
-    plans = CounterMetricFamily(
+    yield counter(
         "longshore_podset_plans",
-        "Plans made: complete, partial if pods were left out, none if all of them were.",
-        labels=["planner", "outcome"],
+        "Plans by outcome: complete, partial if some pods have no node, none if no pod has one.",
+        ["planner", "outcome"],
+        metrics.plans,
     )
-    for labels, number in metrics.plans.copy().items():
-        plans.add_metric(list(labels), number)
-    yield plans
-    durations = HistogramMetricFamily(
+    yield histogram(
         "longshore_podset_planning_duration_seconds",
-        "Time that a plan took, calls of planner services included.",
-        labels=["planner"],
+        "Time to make a plan, including calls of planner services.",
+        ["planner"],
+        one_label(metrics.planning),
     )
-    for planner, histogram in metrics.planning.copy().items():
-        buckets, total = histogram.cumulative()
-        durations.add_metric([planner], buckets, total)
-    yield durations
-    yield CounterMetricFamily(
+    yield counter(
         "longshore_podset_plans_again",
-        "Plans made because a planned node no longer fit.",
-        sum(each.planned_again for each in planning),
+        "Plans made because a pod no longer fit its planned node.",
+        [],
+        {(): sum(each.planned_again for each in planning)},
     )
-    failures = CounterMetricFamily(
-        "longshore_podset_planner_failures",
-        "Planner services that did not answer, or with no valid node for some of the pods.",
-        labels=["planner", "failure"],
-    )
-    by_planner: Counter[tuple[str, str]] = Counter()
+    failures: Counter[Labels] = Counter()
     for each in planning:
-        by_planner.update(each.planner_failures)
-    for labels, number in by_planner.items():
-        failures.add_metric(list(labels), number)
-    yield failures
+        failures.update(each.planner_failures)
+    yield counter(
+        "longshore_podset_planner_failures",
+        "Planner services that did not answer, or answered without a valid node for some pods.",
+        ["planner", "failure"],
+        failures,
+    )
 
 
 def _triggers(firing: Sequence[TriggerController]) -> Iterator[Metric]:
-    fired = CounterMetricFamily(
+    yield counter(
         "longshore_podset_triggers_fired",
-        "Triggers that have become Schedule, by what made them.",
-        labels=["by"],
+        "Triggers that changed to Schedule, by cause.",
+        ["by"],
+        {(by,): sum(each.fired[by] for each in firing) for by in firing[0].fired},
     )
-    for by in firing[0].fired:
-        fired.add_metric([by], sum(each.fired[by] for each in firing))
-    yield fired

@@ -1,34 +1,28 @@
-"""The metrics as Prometheus reads them. Called from the thread that serves them.
+"""Renders the scheduler's metrics for Prometheus, in the server's thread.
 
-Everything that changes while the scheduler works is copied in one step before it is looked at.
+Data that the scheduler changes meanwhile is copied in one step before it is read.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
-from longshore import __version__
 from longshore.engine.queue.entry import Place
 from longshore.serve.metrics.engine_observer import MOST_ATTEMPTS, Metrics
+from longshore.serve.metrics.families import Labels, counter, gauge, histogram, one_label, registry
 from longshore.serve.metrics.histogram import Histogram
 from longshore.serve.metrics.pod_set_metrics import podsets
 
 
 class Mirror(Protocol):
-    """A reflector, as far as it is counted."""
+    """The parts of a reflector that metrics read."""
 
     @property
     def name(self) -> str:
-        """Of the resource."""
+        """The name of the resource."""
         ...
 
     @property
@@ -42,11 +36,11 @@ class Mirror(Protocol):
 
 
 class Process(Protocol):
-    """What surrounds the engine: the driver of a real cluster."""
+    """The driver of a real cluster, as far as metrics read it."""
 
     @property
     def lease_name(self) -> str:
-        """Empty if it runs without a lease."""
+        """The name of the lease, or an empty string without one."""
         ...
 
     @property
@@ -63,217 +57,212 @@ class Process(Protocol):
 
 
 def registry_of(metrics: Metrics, process: Process | None = None) -> CollectorRegistry:
-    """All metrics of a scheduler; of the engine alone if it has no process around it."""
-    registry = CollectorRegistry()
-    registry.register(_Collected(metrics, process))
-    ProcessCollector(registry=registry)
-    return registry
+    """Return the registry with all metrics of a scheduler, or only the engine's without a process."""
 
+    def collect() -> Iterator[Metric]:
+        yield from _attempts(metrics)
+        yield from _plugins(metrics)
+        yield from _queue(metrics)
+        yield from _cluster(metrics)
+        yield from podsets(metrics)
+        if process is not None:
+            yield from _process(process)
 
-class _Collected(Collector):
-    def __init__(self, metrics: Metrics, process: Process | None) -> None:
-        self._metrics = metrics
-        self._process = process
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing is collected just to be registered."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        yield from _attempts(self._metrics)
-        yield from _plugins(self._metrics)
-        yield from _queue(self._metrics)
-        yield from _cluster(self._metrics)
-        yield from podsets(self._metrics)
-        if self._process is not None:
-            yield from _process(self._process)
+    return registry(collect)
 
 
 def _attempts(metrics: Metrics) -> Iterator[Metric]:
-    attempts = CounterMetricFamily(
+    attempts = {
+        (result, profile): each
+        for result, by_profile in metrics.attempts.items()
+        for profile, each in by_profile.items()
+    }
+    yield counter(
         "scheduler_schedule_attempts",
-        "Attempts to schedule a pod: unschedulable if plugins refused it, error if something broke.",
-        labels=["result", "profile"],
+        "Attempts to schedule a pod: unschedulable if plugins rejected it, error if something failed.",
+        ["result", "profile"],
+        {labels: each.count for labels, each in attempts.items()},
     )
-    durations = HistogramMetricFamily(
+    yield histogram(
         "scheduler_scheduling_attempt_duration_seconds",
-        "Time of an attempt from its begin to the end of the bind.",
-        labels=["result", "profile"],
+        "Time from the start of an attempt to the end of the bind.",
+        ["result", "profile"],
+        attempts,
     )
-    for result, by_profile in metrics.attempts.items():
-        for profile, histogram in by_profile.items():
-            attempts.add_metric([result, profile], histogram.count)
-            _add(durations, [result, profile], histogram)
-    yield attempts
-    yield durations
-    yield _histogram(
+    yield histogram(
         "scheduler_scheduling_algorithm_duration_seconds",
-        "Time from the begin of an attempt to its decision, PostFilter included.",
-        metrics.algorithm,
+        "Time from the start of an attempt to its decision, including PostFilter.",
+        [],
+        {(): metrics.algorithm},
     )
-    yield _histogram(
-        "scheduler_pod_scheduling_attempts", "Attempts that a bound pod needed.", metrics.attempts_needed
+    yield histogram(
+        "scheduler_pod_scheduling_attempts",
+        "Attempts that a bound pod needed.",
+        [],
+        {(): metrics.attempts_needed},
     )
-    sli = HistogramMetricFamily(
+    yield histogram(
         "scheduler_pod_scheduling_sli_duration_seconds",
-        "Time from a pod's way into the queue to its bind, by its number of attempts.",
-        labels=["attempts"],
+        "Time from a pod's arrival in the queue to its bind, by its number of attempts.",
+        ["attempts"],
+        {
+            (str(number) if number < MOST_ATTEMPTS else f"{MOST_ATTEMPTS}+",): each
+            for number, each in enumerate(metrics.sli, start=1)
+            if each.count
+        },
     )
-    for number, histogram in enumerate(metrics.sli, start=1):
-        if histogram.count:
-            _add(sli, [str(number) if number < MOST_ATTEMPTS else f"{MOST_ATTEMPTS}+"], histogram)
-    yield sli
-    yield CounterMetricFamily(
+    yield counter(
         "scheduler_preemption_attempts",
         "Attempts to make room for a pod by evicting others.",
-        metrics.preemption_attempts,
+        [],
+        {(): metrics.preemption_attempts},
     )
-    yield _histogram("scheduler_preemption_victims", "Pods evicted for one pod.", metrics.victims)
-    waits = HistogramMetricFamily(
-        "scheduler_permit_wait_duration_seconds", "Time that pods waited on Permit.", labels=["result"]
+    yield histogram("scheduler_preemption_victims", "Pods evicted for one pod.", [], {(): metrics.victims})
+    yield histogram(
+        "scheduler_permit_wait_duration_seconds",
+        "Time that pods waited on Permit.",
+        ["result"],
+        one_label(metrics.permit_waits),
     )
-    for code, histogram in metrics.permit_waits.copy().items():
-        _add(waits, [code], histogram)
-    yield waits
 
 
 def _plugins(metrics: Metrics) -> Iterator[Metric]:
-    points = HistogramMetricFamily(
+    points: dict[Labels, Histogram] = {}
+    evaluations: dict[Labels, int] = {}
+    for profile, sampler in metrics.samplers.items():
+        for (point, status), each in sampler.points.copy().items():
+            points[point, status, profile] = each
+        for (plugin, point), number in sampler.evaluations.copy().items():
+            evaluations[plugin, point, profile] = number
+    yield histogram(
         "scheduler_framework_extension_point_duration_seconds",
-        "Time of all plugins of a point, in one attempt out of ten.",
-        labels=["extension_point", "status", "profile"],
+        "Time of all plugins of an extension point, in one attempt out of ten.",
+        ["extension_point", "status", "profile"],
+        points,
     )
-    plugins = HistogramMetricFamily(
+    yield histogram(
         "scheduler_plugin_execution_duration_seconds",
         "Time of one call of a plugin, in one attempt out of ten.",
-        labels=["plugin", "extension_point", "status"],
+        ["plugin", "extension_point", "status"],
+        metrics.plugins,
     )
-    evaluations = CounterMetricFamily(
+    yield counter(
         "scheduler_plugin_evaluation",
-        "Attempts in which the plugin had a say, reckoned from those that were looked at.",
-        labels=["plugin", "extension_point", "profile"],
+        "Attempts in which the plugin was evaluated, estimated from the measured ones.",
+        ["plugin", "extension_point", "profile"],
+        evaluations,
     )
-    shapes = GaugeMetricFamily(
-        "longshore_shapes", "Shapes of pods whose answers are kept.", labels=["profile"]
+    yield gauge(
+        "longshore_shapes",
+        "Shapes of pods whose results are cached.",
+        ["profile"],
+        {(profile,): metrics.engine.chooser(profile).shapes_kept for profile in metrics.samplers},
     )
-    for profile, sampler in metrics.samplers.items():
-        for (point, status), histogram in sampler.points.copy().items():
-            _add(points, [point, status, profile], histogram)
-        for (plugin, point), number in sampler.evaluations.copy().items():
-            evaluations.add_metric([plugin, point, profile], number)
-        shapes.add_metric([profile], metrics.engine.chooser(profile).shapes_kept)
-    for key, histogram in metrics.plugins.copy().items():
-        _add(plugins, list(key), histogram)
-    yield points
-    yield plugins
-    yield evaluations
-    yield shapes
 
 
 def _queue(metrics: Metrics) -> Iterator[Metric]:
-    incoming = CounterMetricFamily(
-        "scheduler_queue_incoming_pods",
-        "Pods that came to a queue, and what brought them there.",
-        labels=["queue", "event"],
-    )
-    numbers: Counter[tuple[str, str]] = Counter()
+    incoming: Counter[Labels] = Counter()
     for (place, why), number in metrics.incoming.copy().items():
-        # kube-scheduler counts the gated ones among the unschedulable here.
-        numbers["unschedulable" if place == Place.GATED.value else place, why] += number
-    for labels, number in numbers.items():
-        incoming.add_metric(list(labels), number)
-    yield incoming
+        # kube-scheduler counts gated pods as unschedulable here.
+        incoming["unschedulable" if place == Place.GATED.value else place, why] += number
+    yield counter(
+        "scheduler_queue_incoming_pods",
+        "Pods added to a queue, by queue and event.",
+        ["queue", "event"],
+        incoming,
+    )
     places: Counter[str] = Counter()
     reasons: Counter[tuple[str, frozenset[str]]] = Counter()
     for entry in metrics.engine.queue.snapshot():
         places[entry.place.value] += 1
         if entry.rejectors and entry.place is not Place.IN_FLIGHT:
             reasons[entry.pod.spec.scheduler_name, entry.rejectors] += 1
-    pending = GaugeMetricFamily("scheduler_pending_pods", "Pods that wait, by queue.", labels=["queue"])
-    for place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
-        pending.add_metric([place.value], places[place.value])
-    yield pending
-    yield GaugeMetricFamily(
+    pending = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+    yield gauge(
+        "scheduler_pending_pods",
+        "Pending pods, by queue.",
+        ["queue"],
+        {(place.value,): places[place.value] for place in pending},
+    )
+    yield gauge(
         "longshore_pods_in_flight",
-        "Pods that are being tried, wait on Permit or are being bound.",
-        places[Place.IN_FLIGHT.value],
+        "Pods that are being scheduled, wait on Permit or are being bound.",
+        [],
+        {(): places[Place.IN_FLIGHT.value]},
     )
-    unschedulable = GaugeMetricFamily(
-        "scheduler_unschedulable_pods",
-        "Waiting pods by each of the plugins that refused them the last time.",
-        labels=["plugin", "profile"],
-    )
-    by_plugin: Counter[tuple[str, str]] = Counter()
+    by_plugin: Counter[Labels] = Counter()
     for (profile, plugins), number in reasons.items():
         for plugin in plugins:
             by_plugin[plugin, profile] += number
-    for labels, number in by_plugin.items():
-        unschedulable.add_metric(list(labels), number)
-    yield unschedulable
+    yield gauge(
+        "scheduler_unschedulable_pods",
+        "Waiting pods by each plugin that rejected them in the last attempt.",
+        ["plugin", "profile"],
+        by_plugin,
+    )
 
 
 def _cluster(metrics: Metrics) -> Iterator[Metric]:
     cluster = metrics.engine.cluster
-    sizes = GaugeMetricFamily(
-        "scheduler_cache_size", "Nodes, pods, and pods assumed to be bound.", labels=["type"]
+    yield gauge(
+        "scheduler_cache_size",
+        "Nodes, pods and assumed pods in the cache.",
+        ["type"],
+        {
+            ("nodes",): cluster.node_count,
+            ("pods",): cluster.pod_count,
+            ("assumed_pods",): cluster.assumed_count,
+        },
     )
-    sizes.add_metric(["nodes"], cluster.node_count)
-    sizes.add_metric(["pods"], cluster.pod_count)
-    sizes.add_metric(["assumed_pods"], cluster.assumed_count)
-    yield sizes
-    yield GaugeMetricFamily(
-        "longshore_binds_in_flight", "Binds asked for and not answered.", metrics.engine.binds_in_flight
+    yield gauge(
+        "longshore_binds_in_flight",
+        "Binds sent and not answered.",
+        [],
+        {(): metrics.engine.binds_in_flight},
     )
-    yield build_info()
-
-
-def build_info() -> Metric:
-    build = GaugeMetricFamily("longshore_build_info", "Always 1.", labels=["version"])
-    build.add_metric([__version__], 1)
-    return build
 
 
 def _process(process: Process) -> Iterator[Metric]:
     if process.lease_name:
-        leads = GaugeMetricFamily(
-            "leader_election_master_status", "Whether this replica holds the lease.", labels=["name"]
+        yield gauge(
+            "leader_election_master_status",
+            "Whether this replica holds the lease.",
+            ["name"],
+            {(process.lease_name,): process.leads},
         )
-        leads.add_metric([process.lease_name], process.leads)
-        yield leads
-    yield GaugeMetricFamily(
+    yield gauge(
         "longshore_writes_in_flight",
         "Writes sent and not answered, binds included.",
-        process.writes_in_flight,
+        [],
+        {(): process.writes_in_flight},
     )
-    yield GaugeMetricFamily(
-        "longshore_inbox_events", "Changes received and not yet handed to the engine.", process.events_waiting
+    yield gauge(
+        "longshore_inbox_events",
+        "Changes received and not yet passed to the engine.",
+        [],
+        {(): process.events_waiting},
     )
     yield from mirrored(process.mirrors)
 
 
 def mirrored(mirrors: Iterable[Mirror]) -> Iterator[Metric]:
-    synced = GaugeMetricFamily(
-        "longshore_reflector_synced", "Whether the resource has been listed whole.", labels=["resource"]
+    """Return the metrics of reflectors."""
+    found = list(mirrors)
+    yield gauge(
+        "longshore_reflector_synced",
+        "Whether the resource has been listed completely.",
+        ["resource"],
+        {(each.name,): each.is_synced for each in found},
     )
-    objects = GaugeMetricFamily("longshore_reflector_objects", "Objects mirrored.", labels=["resource"])
-    lists = CounterMetricFamily(
-        "longshore_reflector_lists", "How often the resource was listed whole.", labels=["resource"]
+    yield gauge(
+        "longshore_reflector_objects",
+        "Objects mirrored.",
+        ["resource"],
+        {(each.name,): each.size for each in found},
     )
-    for mirror in mirrors:
-        synced.add_metric([mirror.name], mirror.is_synced)
-        objects.add_metric([mirror.name], mirror.size)
-        lists.add_metric([mirror.name], mirror.lists)
-    yield synced
-    yield objects
-    yield lists
-
-
-def _histogram(name: str, documentation: str, histogram: Histogram) -> Metric:
-    family = HistogramMetricFamily(name, documentation, labels=[])
-    _add(family, [], histogram)
-    return family
-
-
-def _add(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:
-    buckets, total = histogram.cumulative()
-    family.add_metric(labels, buckets, total)
+    yield counter(
+        "longshore_reflector_lists",
+        "How often the resource was listed completely.",
+        ["resource"],
+        {(each.name,): each.lists for each in found},
+    )

@@ -1,23 +1,23 @@
-"""What a planner was asked and what plans came of it, as Prometheus reads it."""
+"""Prometheus metrics of a planner: its requests and plans."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
 from longshore.planning import Plan
 from longshore.serve.metrics.engine_observer import PLAN_SECONDS, outcome_of
+from longshore.serve.metrics.families import counter, histogram, one_label, registry
 from longshore.serve.metrics.histogram import Histogram
-from longshore.serve.metrics.scheduler_metrics import Mirror, build_info, mirrored
+from longshore.serve.metrics.scheduler_metrics import Mirror, mirrored
 
 
 class Requests:
-    """Filled by the planner's own thread."""
+    """Counts of requests and plans. The planner's own thread updates them."""
 
     def __init__(self) -> None:
-        # By gRPC status, and by outcome.
+        # Requests by gRPC status, and plans by outcome.
         self.answers: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
         self.seconds = Histogram(PLAN_SECONDS)
@@ -32,42 +32,24 @@ class Requests:
 
 
 def registry_of(requests: Requests, mirrors: Callable[[], Iterable[Mirror]]) -> CollectorRegistry:
-    """All metrics of a planner; `mirrors` is how it knows the cluster."""
-    registry = CollectorRegistry()
-    registry.register(_Collected(requests, mirrors))
-    ProcessCollector(registry=registry)
-    return registry
+    """Return the registry with all metrics of a planner, including those of its `mirrors`."""
 
-
-class _Collected(Collector):
-    def __init__(self, requests: Requests, mirrors: Callable[[], Iterable[Mirror]]) -> None:
-        self._requests = requests
-        self._mirrors = mirrors
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing is collected just to be registered."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        answers = CounterMetricFamily(
-            "longshore_planner_requests", "Requests, and the gRPC status that they got.", labels=["code"]
+    def collect() -> Iterator[Metric]:
+        yield counter(
+            "longshore_planner_requests", "Requests by gRPC status.", ["code"], one_label(requests.answers)
         )
-        for code, number in dict(self._requests.answers).items():
-            answers.add_metric([code], number)
-        yield answers
-        plans = CounterMetricFamily(
+        yield counter(
             "longshore_planner_plans",
-            "Plans made: complete, partial if pods were left out, none if all of them were.",
-            labels=["outcome"],
+            "Plans by outcome: complete, partial if some pods have no node, none if no pod has one.",
+            ["outcome"],
+            one_label(requests.plans),
         )
-        for outcome, number in dict(self._requests.plans).items():
-            plans.add_metric([outcome], number)
-        yield plans
-        seconds = HistogramMetricFamily(
-            "longshore_planner_planning_duration_seconds", "Time that a plan took.", labels=[]
+        yield histogram(
+            "longshore_planner_planning_duration_seconds",
+            "Time to make a plan.",
+            [],
+            {(): requests.seconds},
         )
-        buckets, total = self._requests.seconds.cumulative()
-        seconds.add_metric([], buckets, total)
-        yield seconds
-        yield from mirrored(self._mirrors())
-        yield build_info()
+        yield from mirrored(mirrors())
+
+    return registry(collect)

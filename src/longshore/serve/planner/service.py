@@ -1,11 +1,11 @@
-"""A planner for schedulers elsewhere: plans by gRPC, with health and reflection beside them.
+"""A planner for other schedulers: serves plans over gRPC, with health and reflection.
 
     async with PlannerServer(build, listen=":7777") as server:
         await server.ready()
         ...
 
-Whatever `build` raises reaches the caller as text and harms nobody else. When the caller's deadline passes,
-or the caller goes away, `build` is cancelled.
+An exception in `build` reaches the caller as text and does not affect other calls. When the caller's deadline
+passes or the caller disconnects, `build` is cancelled.
 """
 
 import asyncio
@@ -30,7 +30,8 @@ from longshore.podset.planner_wire import (
     require_grpc,
 )
 from longshore.serve.planner.metrics import Requests
-from longshore.serve.planner.tls import ServerTLS, credentials
+from longshore.serve.planner.tls import credentials
+from longshore.serve.tls_files import TLSFiles
 
 if TYPE_CHECKING:
     import grpc
@@ -42,7 +43,7 @@ log = structlog.get_logger()
 
 DEFAULT_LISTEN = ":7777"
 GRACE_SECONDS = 5.0
-# A scheduler asks for one plan at a time: this many schedulers, and probes and the curious beside them.
+# A scheduler requests one plan at a time, so this is also the number of schedulers that can be served.
 MAX_PLANS = 16
 _MAX_CALLS = 256
 
@@ -50,10 +51,10 @@ Build = Callable[[PlanRequest], Awaitable[Mapping[str, str]]]
 
 
 class PlannerServer:
-    """Listens while the block lasts; health says SERVING, and plans are made, from `ready` on.
+    """Listens until the block ends. Plans are made, and health is SERVING, after `ready` is called.
 
-    `listen` is an address and a port, such as `127.0.0.1:0` for any free one; without an address it is all of
-    them. At the end plans that are being made have `grace` seconds to get done. `requests` counts.
+    `listen` is an address and a port, such as `127.0.0.1:0` for a free port; without an address, it means all
+    addresses. At the end, plans in progress have `grace` seconds to finish. `requests` counts the calls.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class PlannerServer:
         build: Build,
         *,
         listen: str = DEFAULT_LISTEN,
-        tls: ServerTLS | None = None,
+        tls: TLSFiles | None = None,
         grace: float = GRACE_SECONDS,
         requests: Requests | None = None,
     ) -> None:
@@ -78,7 +79,7 @@ class PlannerServer:
         return self._port
 
     async def __aenter__(self) -> Self:
-        """Raises UserError if it cannot listen there, or not with these certificates."""
+        """Start serving. Raises UserError if the address or the certificates cannot be used."""
         require_grpc()
         import grpc.aio
         from grpc_health.v1 import health, health_pb2_grpc
@@ -101,7 +102,7 @@ class PlannerServer:
         self._server.add_generic_rpc_handlers(
             [grpc.method_handlers_generic_handler(SERVICE, {METHOD: method})]
         )
-        await self._say(serving=False)
+        await self._set_health(serving=False)
         address = f"{self._host}:{self._port}"
         try:
             if secret is None:
@@ -111,7 +112,7 @@ class PlannerServer:
         except RuntimeError as error:
             why = _bind_problem(self._host, self._port)
             raise UserError(
-                f"cannot serve plans on {address}: {why}; choose another with --listen, port 0 for any"
+                f"cannot serve plans on {address}: {why}; choose another with --listen, or port 0 for any"
             ) from error
         await self._server.start()
         log.info("serving plans", port=self._port, tls=secret is not None)
@@ -124,11 +125,11 @@ class PlannerServer:
         await self._server.stop(self._grace)
 
     async def ready(self) -> None:
-        """From now on plans are made: all that they depend on is known."""
+        """Make plans from now on. Call this when the cluster is known completely."""
         self._ready = True
-        await self._say(serving=True)
+        await self._set_health(serving=True)
 
-    async def _say(self, *, serving: bool) -> None:
+    async def _set_health(self, *, serving: bool) -> None:
         from grpc_health.v1.health_pb2 import HealthCheckResponse
 
         status = HealthCheckResponse.SERVING if serving else HealthCheckResponse.NOT_SERVING
@@ -141,7 +142,7 @@ class PlannerServer:
         try:
             answer = await self._plan(data, context)
         except asyncio.CancelledError:
-            # The caller has gone, or its deadline has passed.
+            # The caller has disconnected, or its deadline has passed.
             self._requests.answered(StatusCode.CANCELLED.name)
             raise
         self._requests.answered(StatusCode.OK.name)
@@ -159,13 +160,13 @@ class PlannerServer:
         except Garbled as error:
             await self._refuse(context, StatusCode.INVALID_ARGUMENT, str(error))
         if not request.namespace or not request.pod_set:
-            text = "namespace and podSet must be given"
+            text = "namespace and podSet are required"
             await self._refuse(context, StatusCode.INVALID_ARGUMENT, text)
         if not self._ready:
             text = "the planner is still reading the cluster: try again"
             await self._refuse(context, StatusCode.UNAVAILABLE, text)
         if self._plans >= MAX_PLANS:
-            text = f"{MAX_PLANS} plans are being made already: try again"
+            text = f"{MAX_PLANS} plans are already in progress: try again"
             await self._refuse(context, StatusCode.RESOURCE_EXHAUSTED, text)
         self._plans += 1
         try:
@@ -185,7 +186,7 @@ class PlannerServer:
 
 
 def _parsed(listen: str) -> tuple[str, int]:
-    """Host and port, as gRPC and Go write them: an address of IP version 6 stands in brackets."""
+    """Return the host and port. An IPv6 address must be in brackets, as in gRPC and Go."""
     host, colon, port = listen.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not bracketed):
@@ -194,7 +195,7 @@ def _parsed(listen: str) -> tuple[str, int]:
 
 
 def _bind_problem(host: str, port: int) -> str:
-    """gRPC keeps the reason to itself: try the same once more in its place."""
+    """Bind to the same address to find out why gRPC could not, since gRPC does not report the reason."""
     address = host.strip("[]")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:

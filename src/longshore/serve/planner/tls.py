@@ -1,18 +1,15 @@
-"""Certificates of a planner that serves by TLS, as renewed in their files while it runs.
+"""The certificates of a planner that serves TLS.
 
-The files are looked at for every new connection. What cannot be used is told at the start; later the
-certificate that worked so far stays in use.
+The files are read again for every new connection. Files that cannot be used are an error at the start; later
+they are logged, and the previous certificate stays in use.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 
 from longshore.errors import UserError
-from longshore.kube.tls import Unusable, trust
-from longshore.serve.server import tls_from
+from longshore.serve.tls_files import TLSContent, TLSFiles
 
 if TYPE_CHECKING:
     import grpc
@@ -20,59 +17,38 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-class ServerTLS(msgspec.Struct, frozen=True):
-    """Files in PEM format. With `client_ca` only callers with a certificate of that authority are heard."""
-
-    certificate: Path
-    key: Path
-    client_ca: Path | None = None
-
-
-def credentials(tls: ServerTLS) -> "grpc.ServerCredentials":
-    """Raises UserError if the files cannot be used."""
+def credentials(files: TLSFiles) -> "grpc.ServerCredentials":
+    """Return credentials that renew themselves. Raise UserError if the files cannot be used."""
     import grpc
 
-    in_use = _read(tls)
+    in_use = _read(files)
 
     def renewed() -> "grpc.ServerCertificateConfiguration | None":
         nonlocal in_use
         try:
-            found = _read(tls)
+            found = _read(files)
         except UserError as error:
-            log.warning("the planner's new certificate is not taken", reason=str(error))
+            log.warning("the planner's new certificate cannot be used", reason=str(error))
             return None
         if found == in_use:
             return None
         in_use = found
-        return found.configuration()
+        return _configuration(found)
 
     return grpc.dynamic_ssl_server_credentials(
-        in_use.configuration(),
-        renewed,  # type: ignore[arg-type] # None means that nothing has changed, which the stubs leave out
-        require_client_authentication=tls.client_ca is not None,
+        _configuration(in_use),
+        renewed,  # type: ignore[arg-type] # None means that nothing changed, which the stubs do not allow
+        require_client_authentication=files.client_ca is not None,
     )
 
 
-class _Content(msgspec.Struct, frozen=True):
-    certificate: bytes
-    key: bytes
-    client_ca: bytes | None
-
-    def configuration(self) -> "grpc.ServerCertificateConfiguration":
-        import grpc
-
-        return grpc.ssl_server_certificate_configuration([(self.key, self.certificate)], self.client_ca)
+def _read(files: TLSFiles) -> TLSContent:
+    # gRPC does not report what is wrong with a certificate, but the standard library does.
+    files.context()
+    return files.read()
 
 
-def _read(tls: ServerTLS) -> _Content:
-    # gRPC does not say what is wrong with a certificate: the standard library does.
-    tls_from(str(tls.certificate), str(tls.key))
-    try:
-        client_ca = tls.client_ca.read_bytes() if tls.client_ca else None
-        if client_ca is not None:
-            trust(client_ca)
-        return _Content(tls.certificate.read_bytes(), tls.key.read_bytes(), client_ca)
-    except Unusable as error:
-        raise UserError(f"cannot verify callers: {tls.client_ca} {error}") from error
-    except OSError as error:
-        raise UserError(f"cannot serve plans: {error.filename}: {error.strerror}") from error
+def _configuration(content: TLSContent) -> "grpc.ServerCertificateConfiguration":
+    import grpc
+
+    return grpc.ssl_server_certificate_configuration([(content.key, content.certificate)], content.client_ca)
