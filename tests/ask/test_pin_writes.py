@@ -182,7 +182,7 @@ def test_a_pod_of_another_scheduler_than_the_one_that_is_asked_for(
     assert done.returncode == 0
     assert done.stderr.startswith(
         f"warning: {commands.namespace}/web-0 has schedulerName default-scheduler, "
-        "and scheduler static ignores them"
+        "so scheduler static ignores them"
     )
     assert commands.pins() == {(nodes[0], commands.key("web-0", "static")): ""}
 

@@ -219,7 +219,7 @@ def test_a_planner_service_of_the_set_is_a_warning() -> None:
     made = shown(*WORKERS, member("a"), trigger(), planner("batch"), planner("other", name="theirs"))
     assert made.warnings == (
         "the planner of the set, Service planner-system/planner, was not asked: "
-        "this is what the built-in one plans",
+        "the built-in planner made this plan",
     )
 
 

@@ -29,7 +29,7 @@ PROBLEMS = [
     "profiles[0].pluginConfig[0].args.scoringStrategy.type: "
     'must be LeastAllocated, MostAllocated or RequestedToCapacityRatio, found the text "Most"',
 ]
-WARNING = "GangScheduling: accepted, but without effect in Longshore yet"
+WARNING = "GangScheduling: accepted, but has no effect in Longshore yet"
 
 
 @pytest.fixture

@@ -79,9 +79,9 @@ def test_the_file_of_pallet_holds_sets(tmp_path: Path) -> None:
     assert [each.name for each in profile.points["postFilter"]] == ["PodSetPlanner"]
     assert all(each.name != "PodSetPlanner" for each in profile.points["score"])
     assert setup.warnings == (
-        "apiVersion: kubescheduler.config.k8s.io/v1beta2 is read as kubescheduler.config.k8s.io/v1, with the "
-        "default plugins and weights of that; write kubescheduler.config.k8s.io/v1",
-        "PodSetPlanner: accepted at preScore and score, where it has nothing to do here",
+        "apiVersion: kubescheduler.config.k8s.io/v1beta2 is read as kubescheduler.config.k8s.io/v1, with its "
+        "default plugins and weights; write kubescheduler.config.k8s.io/v1",
+        "PodSetPlanner: accepted at preScore and score, but has no effect there in Longshore",
         f"profile {SETS}: PodSetPlanner must also be enabled at preEnqueue, permit; it was enabled there",
     )
     assert len(Engine(setup.configuration, plugins=setup.plugins).controllers) == 1

@@ -15,7 +15,7 @@ def refused(text: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "---\n---\n"])
 def test_an_empty_file_is_refused(text: str) -> None:
-    assert refused(text) == ("the file is empty; it needs apiVersion, kind and what is to be configured",)
+    assert refused(text) == ("the file is empty; it must have apiVersion, kind and the configuration",)
 
 
 def test_a_syntax_error_is_reported_with_line_and_column() -> None:
@@ -77,7 +77,7 @@ def test_very_deep_nesting_is_refused() -> None:
 @pytest.mark.parametrize("text", ["a: !ours 3", "a: !!set {b, c}", "a: !ours [1]", "a: !!binary aGk="])
 def test_a_tag_is_refused(text: str) -> None:
     (problem,) = refused(text)
-    assert "has no meaning here" in problem
+    assert "is not supported" in problem
 
 
 def test_a_key_that_is_not_a_string_is_refused() -> None:

@@ -205,15 +205,15 @@ def test_the_percentage_of_a_profile_overrides_that_of_the_file() -> None:
         ),
         (
             "profiles: [{schedulerName: ''}]",
-            "profiles[0].schedulerName: missing; it must be a name of its own for each profile",
+            "profiles[0].schedulerName: missing; it must be a name that no other profile has",
         ),
         (
             "profiles: [{schedulerName: a}, {}]",
-            "profiles[1].schedulerName: missing; it must be a name of its own for each profile",
+            "profiles[1].schedulerName: missing; it must be a name that no other profile has",
         ),
         (
             "profiles: [{schedulerName: a}, {schedulerName: a}]",
-            'profiles[1].schedulerName: "a" is the name of profiles[0] already; each needs its own',
+            'profiles[1].schedulerName: "a" is already the name of profiles[0]; each needs its own',
         ),
         (
             "profiles: [{percentageOfNodesToScore: -1}]",
@@ -269,7 +269,8 @@ def test_an_invalid_duration_is_refused(written: str) -> None:
 def test_the_lease_of_kube_scheduler_gives_a_warning() -> None:
     other_profile = "profiles: [{schedulerName: mine}]\n"
     assert loaded(other_profile).warnings == (
-        "leaderElection.resourceName: the lease is kube-scheduler's own; name another one to run beside it",
+        "leaderElection.resourceName: this is the lease of kube-scheduler; "
+        "specify another one to run next to it",
     )
     assert loaded(f"{other_profile}leaderElection: {{resourceName: mine}}").warnings == ()
     assert loaded(f"{other_profile}leaderElection: {{leaderElect: false}}").warnings == ()

@@ -76,25 +76,25 @@ def test_an_empty_key_measurements_means_annotations() -> None:
         ),
         (
             "provider: prometheus",
-            "address: missing; it must be where the provider is, http://HOST:PORT or https://HOST:PORT",
+            "address: missing; it must be the address of the provider, http://HOST:PORT or https://HOST:PORT",
         ),
         (
             "provider: load-watcher, address: localhost:2020",
-            "address: must be where the provider is, http://HOST:PORT or https://HOST:PORT, "
+            "address: must be the address of the provider, http://HOST:PORT or https://HOST:PORT, "
             'found "localhost:2020"',
         ),
         (
             "provider: load-watcher, address: 'http://x:port'",
-            "address: must be where the provider is, http://HOST:PORT or https://HOST:PORT, "
+            "address: must be the address of the provider, http://HOST:PORT or https://HOST:PORT, "
             'found "http://x:port"',
         ),
         (
             "address: http://x",
-            "address: is for prometheus or load-watcher, and the provider is annotations; remove it",
+            "address: is only for prometheus or load-watcher, not for annotations; remove it",
         ),
         (
             "provider: metrics-server, queries: {cpu/mean: up}",
-            "queries: is for prometheus, and the provider is metrics-server; remove it",
+            "queries: is only for prometheus, not for metrics-server; remove it",
         ),
         ("interval: 0s", "interval: must be greater than 0s"),
         ("interval: 30", "interval: must be a duration such as 15s or 1m30s, found the number 30"),
@@ -103,34 +103,34 @@ def test_an_empty_key_measurements_means_annotations() -> None:
         ("nodelabel: x", 'nodelabel: unknown field; did you mean "nodeLabel"?'),
         (
             "PROMETHEUS, queries: {cpu/maen: up}",
-            'queries: no measure is called "cpu/maen"; did you mean "cpu/mean"?',
+            'queries: there is no measure "cpu/maen"; did you mean "cpu/mean"?',
         ),
         (
             "PROMETHEUS, queries: {cpu/mean: 3}",
-            "queries: that of cpu/mean must be a text, found the number 3",
+            "queries: the query of cpu/mean must be a text, found the number 3",
         ),
         ("PROMETHEUS, nodeLabel: a-b", 'nodeLabel: must be the name of a label, found "a-b"'),
         ("PROMETHEUS, nodeFrom: hostname", 'nodeFrom: must be name or internalIP, found the text "hostname"'),
         (
             "PROMETHEUS, nodePattern: '(a'",
-            "nodePattern: must be a regular expression, but missing ), unterminated subpattern at position 0",
+            "nodePattern: must be a regular expression: missing ), unterminated subpattern at position 0",
         ),
         (
             "PROMETHEUS, nodePattern: '(a)(b)'",
-            "nodePattern: must have one group (…) with what tells the node, found 2",
+            "nodePattern: must have one group (…) that identifies the node, found 2",
         ),
         (
             "PROMETHEUS, caFile: /x, insecureSkipVerify: true",
             "insecureSkipVerify: not allowed together with caFile; remove one of them",
         ),
-        ("PROMETHEUS, headers: {'a b': c}", 'headers: "a b" cannot be the name of a header'),
+        ("PROMETHEUS, headers: {'a b': c}", 'headers: "a b" is not a valid name of a header'),
         (
             'PROMETHEUS, headers: {a: "b\\r\\nc: d"}',
             'headers: a must be a text of printable ASCII, found the text "b\\r\\nc: d"',
         ),
         (
             "PROMETHEUS, tokenFile: /x, headers: {authorization: y}",
-            "headers: Authorization comes from tokenFile already; keep one of them",
+            "headers: tokenFile already sets Authorization; keep one of them",
         ),
     ],
 )
@@ -145,7 +145,8 @@ def test_all_mistakes_in_a_measurements_file_are_reported_in_one_line(tmp_path: 
     with pytest.raises(InvalidConfiguration) as failure:
         load_measurements(file)
     assert str(failure.value) == (
-        f"{file}: address: missing; it must be where the provider is, http://HOST:PORT or https://HOST:PORT; "
+        f"{file}: address: missing; it must be the address of the provider, "
+        "http://HOST:PORT or https://HOST:PORT; "
         "interval: must be greater than 0s"
     )
 
@@ -153,7 +154,7 @@ def test_all_mistakes_in_a_measurements_file_are_reported_in_one_line(tmp_path: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the file is empty; it needs at least a provider"),
+        ("", "the file is empty; it must have at least a provider"),
         ("- a", "must be a mapping of settings, found a list"),
         ("a: [", "line 1, column 5: not YAML: "),
     ],

@@ -177,7 +177,7 @@ def test_a_plugin_of_an_older_kubernetes_is_refused() -> None:
     found = profile_problems("plugins: {filter: {enabled: [{name: EBSLimits}]}}")
     assert found == (
         'plugins.filter.enabled[0].name: unknown plugin "EBSLimits": '
-        "it was removed, and NodeVolumeLimits took its place",
+        "it was removed and replaced by NodeVolumeLimits",
     )
 
 
@@ -191,7 +191,7 @@ def test_disabling_an_unknown_plugin_gives_a_warning() -> None:
 
 def test_a_plugin_at_a_point_that_it_does_not_have_is_refused() -> None:
     found = profile_problems("plugins: {score: {enabled: [{name: NodeName}]}}")
-    assert found == ("plugins.score.enabled[0].name: NodeName has nothing to call at score, only at filter",)
+    assert found == ("plugins.score.enabled[0].name: NodeName does not implement score, only filter",)
 
 
 @pytest.mark.parametrize("point", ["score", "multiPoint"])
@@ -199,12 +199,12 @@ def test_a_plugin_enabled_twice_is_refused(point: str) -> None:
     found = profile_problems(
         f"plugins: {{{point}: {{enabled: [{{name: Ours}}, {{name: Ours, weight: 2}}]}}}}"
     )
-    assert found == (f"plugins.{point}.enabled[1].name: Ours is enabled here already; keep one of them",)
+    assert found == (f"plugins.{point}.enabled[1].name: Ours is already enabled here; keep one of them",)
 
 
 def test_enabling_a_star_is_refused() -> None:
     (found,) = profile_problems("plugins: {score: {enabled: [{name: '*'}]}}")
-    assert found.endswith('unknown plugin "*": it stands for all plugins, and only among the disabled')
+    assert found.endswith('unknown plugin "*": it stands for all plugins, and is allowed only under disabled')
 
 
 def test_a_plugin_without_a_name_is_refused() -> None:
@@ -266,7 +266,7 @@ def test_profiles_with_different_arguments_of_queue_sort_are_refused() -> None:
         f"profiles: [{{schedulerName: a, {OUR_SORT}}}, {{schedulerName: b, {OUR_SORT}, {args}}}]"
     ) == (
         "profiles[1].pluginConfig: the arguments of OurSort must be the same in all profiles, "
-        "as it sorts their one queue",
+        "which share one queue",
     )
     both = loaded(
         f"profiles: [{{schedulerName: a, {OUR_SORT}, {args}}}, {{schedulerName: b, {OUR_SORT}, {args}}}]"
@@ -290,7 +290,7 @@ def test_plugins_without_effect_yet_give_one_warning_and_change_nothing() -> Non
     )
     assert result.warnings == (
         "GangScheduling, TopologyPlacementGenerator, PodGroupPodsCount, placementScore, DynamicResources: "
-        "accepted, but without effect in Longshore yet",
+        "accepted, but has no effect in Longshore yet",
     )
     assert everywhere(result.configuration.profiles[0]) == DEFAULTS
 

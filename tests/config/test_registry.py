@@ -161,20 +161,20 @@ def test_a_file_that_calls_exit_is_reported() -> None:
 
 def test_a_function_with_the_wrong_parameters_is_reported() -> None:
     text = "from longshore.framework import filter_plugin\n@filter_plugin\ndef f(pod): ...\n"
-    said = "f has to take two arguments: a pod, and a node or nodes"
+    said = "f must take two arguments: a pod, and a node or nodes"
     assert problem(write(text)) == f"mine.py:2: TypeError: {said}"
 
 
 def test_a_file_without_a_plugin_is_refused() -> None:
     assert problem(write("class Helper: ...\n")).startswith(
-        "mine.py: no plugin in it: a plugin is a class with"
+        "mine.py: the file has no plugin: a plugin is a class with"
     )
 
 
 def test_two_plugins_with_the_same_name_are_refused() -> None:
     write(SCORE, "a.py")
     write("import os\nimport sys" + dedent(SCORE), "b.py")
-    assert problem("a.py", "b.py") == "b.py:5: the name FastDisks is taken: a.py:3 has it too"
+    assert problem("a.py", "b.py") == "b.py:5: a.py:3 has a plugin FastDisks too: rename one of them"
 
 
 def test_a_class_without_a_name_is_refused() -> None:
@@ -184,7 +184,7 @@ def test_a_class_without_a_name_is_refused() -> None:
 
 def test_a_plugin_with_the_name_of_a_default_plugin_is_refused() -> None:
     text = problem(write(CLASS.replace('"Licenses"', '"NodeName"')))
-    assert text == "mine.py:1: NodeName is the name of a default plugin: choose another"
+    assert text == "mine.py:1: NodeName is the name of a default plugin: choose another name"
 
 
 def test_a_plugin_can_have_the_name_of_a_default_plugin_that_is_missing_here() -> None:
@@ -193,13 +193,13 @@ def test_a_plugin_can_have_the_name_of_a_default_plugin_that_is_missing_here() -
 
 def test_an_invalid_weight_of_a_plugin_is_refused() -> None:
     text = problem(write(CLASS.replace('= "Licenses"', '= "Licenses"; weight = 0')))
-    assert text == "mine.py:1: the weight of Licenses is 0: it needs to be a number from 1 on"
+    assert text == "mine.py:1: the weight of Licenses must be an integer of at least 1, not 0"
 
 
 def test_a_constructor_with_other_required_arguments_is_refused() -> None:
     text = CLASS + "    def __init__(self, size): ...\n"
     said = problem(write(text))
-    assert said.startswith("mine.py:1: Licenses cannot be made: its constructor needs 'size'")
+    assert said.startswith("mine.py:1: Licenses cannot be made: its constructor requires 'size'")
 
 
 def test_an_exception_in_a_constructor_is_reported() -> None:
@@ -211,7 +211,7 @@ def test_an_exception_in_a_constructor_is_reported() -> None:
 
 
 def test_a_source_that_is_neither_file_nor_attribute_is_refused() -> None:
-    said = "names no plugin: give the path of a .py file, or module:attribute"
+    said = "is not a plugin: specify the path of a .py file, or module:attribute"
     assert problem("some-thing") == f"'some-thing' {said}"
 
 
@@ -225,4 +225,4 @@ def test_a_missing_attribute_is_reported() -> None:
 
 
 def test_an_attribute_that_is_not_a_plugin_is_refused() -> None:
-    assert "JSONDecoder is no plugin: a plugin is a class with a name" in problem("json:JSONDecoder")
+    assert "JSONDecoder is not a plugin: a plugin is a class with a name" in problem("json:JSONDecoder")

@@ -108,5 +108,5 @@ def test_a_given_binder_comes_before_the_default_one_and_a_given_sort_replaces_i
 def test_two_given_plugins_that_sort_the_queue_are_refused() -> None:
     Path("a.py").write_text(EVERYWHERE)
     Path("b.py").write_text(EVERYWHERE.replace('"Everywhere"', '"Other"'))
-    with pytest.raises(UserError, match=r"^b\.py:2: Everywhere and Other both sort the queue: only one"):
+    with pytest.raises(UserError, match=r"^b\.py:2: Everywhere and Other both sort the queue, but only one"):
         set_up(plugins=["a.py", "b.py"])

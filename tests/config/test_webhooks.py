@@ -90,7 +90,7 @@ def test_resources_managed_by_an_extender_replace_the_ignored_resources_of_the_f
     assert fit == NodeResourcesFitArgs(ignored_resources=("example.com/gpu",))
     assert result.warnings == (
         "profiles[0].pluginConfig: "
-        "the ignoredResources of NodeResourcesFit give way to the resources that extenders manage",
+        "the resources that extenders manage replace the ignoredResources of NodeResourcesFit",
     )
 
 
@@ -149,8 +149,8 @@ def test_an_invalid_extender_is_refused(webhook: str, problem: str) -> None:
 def test_a_resource_managed_by_two_extenders_is_refused() -> None:
     one = "{urlPrefix: http://x, managedResources: [{name: example.com/gpu}]}"
     assert problems(f"extenders: [{one}, {one}]") == (
-        'extenders[1].managedResources[0].name: "example.com/gpu" is managed already; '
-        "one extender may manage a resource, once",
+        'extenders[1].managedResources[0].name: "example.com/gpu" is already managed; '
+        "only one extender can manage a resource",
     )
 
 

@@ -44,7 +44,7 @@ def refused(name: str, args: str) -> tuple[str, ...]:
         (
             "DefaultPreemption",
             "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}",
-            "minCandidateNodesAbsolute: must not be 0 when minCandidateNodesPercentage is 0 too",
+            "minCandidateNodesAbsolute: must not be 0 if minCandidateNodesPercentage is 0 too",
         ),
         (
             "InterPodAffinity",
@@ -80,7 +80,7 @@ def refused(name: str, args: str) -> tuple[str, ...]:
         (
             "NodeResourcesBalancedAllocation",
             "{resources: [{name: cpu}, {name: cpu}]}",
-            'resources[1].name: "cpu" is listed already; keep one of them',
+            'resources[1].name: "cpu" is already listed; keep one of them',
         ),
     ],
 )
@@ -251,7 +251,7 @@ def test_invalid_default_constraints_are_refused(args: str, problem: str) -> Non
 
 def test_arguments_given_twice_are_refused() -> None:
     found = profile_problems("pluginConfig: [{name: Ours}, {name: Ours}]")
-    assert found == ("pluginConfig[1].name: Ours has its arguments already; keep one of them",)
+    assert found == ("pluginConfig[1].name: Ours already has arguments; keep one of them",)
 
 
 def test_arguments_of_an_unknown_plugin_are_refused() -> None:

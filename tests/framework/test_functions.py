@@ -97,14 +97,14 @@ def test_events_that_a_filter_wakes_on_are_its_attribute() -> None:
 
 
 def test_a_function_of_other_arguments_is_refused_at_once() -> None:
-    with pytest.raises(TypeError, match=r"needs_more has to take two arguments"):
+    with pytest.raises(TypeError, match=r"needs_more must take two arguments"):
 
         @filter_plugin()
         def needs_more(state: object, pod: PodInfo, node: OneNode) -> None: ...
 
 
 def test_a_plain_function_cannot_promise_a_scope() -> None:
-    with pytest.raises(TypeError, match="a scope is for a vectorized function"):
+    with pytest.raises(TypeError, match="only a vectorized function can have a scope"):
 
         @score_plugin(scope=Scope.NODE)
         def plain(pod: PodInfo, node: OneNode) -> int:
@@ -112,5 +112,5 @@ def test_a_plain_function_cannot_promise_a_scope() -> None:
 
 
 def test_a_weight_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="a weight is at least 1, not 0"):
+    with pytest.raises(ValueError, match="the weight must be at least 1, not 0"):
         score_plugin(weight=0)

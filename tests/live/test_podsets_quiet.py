@@ -72,7 +72,7 @@ async def without_the_label_it_never_fires(here: World) -> None:
 async def what_is_no_duration_is_told_and_never_fires(here: World) -> None:
     await here.create(trigger(quiet="2minutes"), member("a"))
     await here.until(lambda: here.trigger_condition("QuietTimeValid")[0] == "False")
-    assert "'2minutes' is no duration" in here.trigger_condition("QuietTimeValid")[1]
+    assert "'2minutes' is not a duration" in here.trigger_condition("QuietTimeValid")[1]
     await here.stays(lambda: here.state() == PLANNING, 3)
     assert ("Warning", "NotADuration") in {(e["type"], e["reason"]) for e in await here.events("go")}
 

@@ -13,7 +13,7 @@ from longshore.dev import ControlPlane
 pytestmark = pytest.mark.control_plane
 
 NODES, PODS = 100, 200
-SECONDS = 30.0
+SECONDS = 120.0
 READS = 1000
 # As the API server counts them; a watch when it has ended.
 READ = re.compile(r'^apiserver_request_total\{.*verb="(?:GET|LIST|WATCH)".*\} (\S+)$', re.MULTILINE)

@@ -138,7 +138,7 @@ def test_one_that_sleeps_in_c_code_is_noted_and_ends_when_it_wakes(limit: TimeLi
     assert stuck is not None
     assert stuck.plugin == "Calls"
     assert begin <= stuck.since <= begin + 0.2
-    assert str(stuck).startswith("the plugin Calls has not come back for ")
+    assert str(stuck).startswith("the plugin Calls has not returned for ")
     assert limit.stuck is None
 
 

@@ -106,7 +106,7 @@ class Sets(Simulation):
         self.run(until=self.now + seconds)
 
     def start_again(self, seed: int | None = None) -> None:
-        """The scheduler is killed and started; with a seed it hears of what there is in any order."""
+        """The scheduler is killed and started; with a seed it lists the objects in a random order."""
         order = None if seed is None else random.Random(seed).shuffle
         self.restart(podset_engine(self._args), order=order)
 
@@ -120,7 +120,7 @@ class Sets(Simulation):
         return [effect for effect in self.asked if isinstance(effect, kind)]
 
     def plan_writes(self) -> list[CreateObject | PatchObject]:
-        """Those of plans themselves, not of their status."""
+        """The writes of plans themselves, not of their status."""
         creates = [each for each in self.asked_for(CreateObject) if each.kind is SchedulePlan]
         patches = [each for each in self.asked_for(PatchObject) if each.kind is SchedulePlan]
         return [*creates, *(each for each in patches if each.subresource != "status")]
@@ -220,7 +220,7 @@ def plan_by_hand(entries: Mapping[str, str], podset: str = "batch", *, labeled: 
 
 
 def planner(name: str = "planner", podset: str = "default", *, namespace: str = "planner-system") -> Service:
-    """The service of a planner for the set, or for all that have none."""
+    """The service of a planner for the set, or for all sets that have none."""
     found = service(name, namespace=namespace)
     labels = {f"planner.ciena.io/{podset}": "enabled"}
     return replace(found, metadata=replace(found.metadata, labels=labels))

@@ -19,7 +19,7 @@ def test_the_earliest_time_counts() -> None:
     assert agenda.deadline is None
 
 
-def test_who_is_due_is_taken_off_and_may_be_put_on_again() -> None:
+def test_a_set_that_is_due_is_taken_off_and_may_be_put_on_again() -> None:
     agenda = Agenda()
     agenda.put(A, 1.0)
     agenda.put(B, 2.0)
@@ -30,7 +30,7 @@ def test_who_is_due_is_taken_off_and_may_be_put_on_again() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.integers(0, 9), st.booleans())))
-def test_it_is_as_good_as_a_table_of_times(steps: list[tuple[SetKey, int, bool]]) -> None:
+def test_the_agenda_agrees_with_a_table_of_times(steps: list[tuple[SetKey, int, bool]]) -> None:
     agenda, table = Agenda(), dict[SetKey, float]()
     for key, at, look in steps:
         if look:

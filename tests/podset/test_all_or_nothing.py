@@ -1,4 +1,4 @@
-"""A set that goes only as a whole: every pod of it gets a node, or none is bound, and it is told why."""
+"""An all-or-nothing set: every pod gets a node, or no pod is bound, and the conditions say why."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +10,7 @@ from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.engine.answers.observer import Unobserved
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.framework.effects import Bind
+from longshore.planning.plan import GOES_AS_A_WHOLE
 from longshore.podset.texts import REASON_GATES, REASON_WAITING
 from longshore.sim import Faults
 from longshore.testing import pod
@@ -29,7 +30,7 @@ def test_a_set_that_fits_goes() -> None:
     assert len(sets.plan_writes()) == 1
 
 
-def test_of_a_set_with_one_pod_too_many_none_is_bound_and_all_are_told_why() -> None:
+def test_of_a_set_with_one_pod_too_many_none_is_bound_and_all_say_why() -> None:
     sets = Sets(*WORKERS, HELD, *SEVEN)
     sets.release()
     sets.after(600.0)
@@ -38,16 +39,16 @@ def test_of_a_set_with_one_pod_too_many_none_is_bound_and_all_are_told_why() -> 
     for each in SEVEN:
         reason, message = sets.condition(each.metadata.name)
         assert reason == REASON_UNSCHEDULABLE
-        assert "set goes only as a whole" in message.lower().replace("the set", "set")
+        assert GOES_AS_A_WHOLE in message.lower()
     # Nothing changes, so nothing is tried again.
     assert sets.engine.deadline is None
 
 
-def test_it_is_told_once() -> None:
+def test_a_set_that_still_does_not_fit_is_reported_once() -> None:
     sets = Sets(*WORKERS, HELD, *SEVEN)
     sets.release()
     sets.after(60.0)
-    # Worth another try, which comes to the same.
+    # A change that is worth another try, with the same result.
     sets.add(worker("n1").labels(rack="1"))
     sets.after(60.0)
     assert sets.reasons_told("p0") == [REASON_WAITING, "FailedScheduling"]
@@ -105,7 +106,7 @@ def test_a_set_that_did_not_fit_goes_when_its_own_pod_can_go_elsewhere() -> None
     assert all(sets.nodes().values())
 
 
-def test_a_set_that_did_not_fit_is_not_planned_again_for_what_nobody_judges_it_by() -> None:
+def test_a_set_that_did_not_fit_is_not_planned_again_when_an_annotation_changes() -> None:
     sets = Sets(*WORKERS, WHOLE, *SEVEN)
     sets.after(60.0)
     before = sets.pod("p3")
@@ -114,7 +115,7 @@ def test_a_set_that_did_not_fit_is_not_planned_again_for_what_nobody_judges_it_b
 
 
 class Slow:
-    """A stopwatch by which every look costs a tenth of a second."""
+    """A stopwatch that goes on by a tenth of a second with every look."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -138,8 +139,8 @@ def test_a_larger_budget_gives_a_set_that_did_not_fit_another_chance() -> None:
     assert all(sets.nodes().values())
 
 
-def test_a_set_that_is_to_go_as_a_whole_after_all_is_planned_anew_when_its_planner_has_answered() -> None:
-    """The answer leaves one out, which would do if the set did not go as a whole."""
+def test_a_set_that_becomes_all_or_nothing_while_its_planner_is_asked_is_planned_again() -> None:
+    """The answer leaves out one pod, which is fine unless the set is all-or-nothing."""
     sets = Sets(*WORKERS, planner(), trigger(), *SEVEN, plan_time=5.0)
     sets.start_planner(address(), lambda _request: {f"p{n}": f"n{n % 3 + 1}" for n in range(6)})
     sets.release()
@@ -174,7 +175,7 @@ def test_none_is_bound_if_a_node_fails_while_the_plan_is_stored() -> None:
     assert sets.entries() == sets.nodes()
 
 
-def test_none_is_bound_if_a_node_failed_while_nobody_ran() -> None:
+def test_none_is_bound_if_a_node_failed_while_no_scheduler_ran() -> None:
     sets = Sets(*WORKERS, HELD, member("a"), member("b"), member("c", cpu="4"))
     sets.add(plan_by_hand({"a": "n1", "b": "n2", "c": "n3"}))
     sets.after(1.0)
@@ -200,7 +201,7 @@ def test_entries_by_hand_give_way_if_else_the_whole_does_not_fit() -> None:
     assert sets.nodes() == sets.entries() == {"small": "n2", "large": "n1"}
 
 
-def test_a_pod_that_comes_later_goes_by_itself_if_the_others_are_bound() -> None:
+def test_a_pod_that_comes_later_is_bound_if_the_others_are_bound() -> None:
     sets = Sets(*WORKERS, WHOLE, member("a"), member("b"))
     sets.after(5.0)
     sets.add(member("c"))
@@ -258,7 +259,7 @@ def test_an_answer_of_a_planner_that_leaves_some_out_is_no_plan() -> None:
     assert all(sets.nodes().values())
 
 
-def test_while_the_whole_is_planned_anew_nobody_goes_by_what_is_stored() -> None:
+def test_while_the_set_is_planned_again_no_pod_follows_the_stored_plan() -> None:
     sets = Sets(
         *WORKERS,
         planner(),
@@ -313,7 +314,7 @@ def test_whatever_happens_to_nodes_a_set_starts_as_a_whole(
     assert all(sets.nodes().values())
 
 
-def test_a_bind_that_fails_does_not_make_the_others_wait_for_ever() -> None:
+def test_a_bind_that_fails_does_not_make_the_others_wait_forever() -> None:
     faults = Faults(failed=0.5, until=20.0)
     sets = Sets(*WORKERS, WHOLE, *SEVEN[:6], faults=faults, seed=3)
     sets.after(60.0)

@@ -1,4 +1,4 @@
-"""What a configuration may say to PodSetPlanner, and which planner services count."""
+"""The arguments of PodSetPlanner in a configuration, and which planner services count."""
 
 import pytest
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ def test_the_arguments_of_a_pallet_configuration_are_taken() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0s", "-2s"])
-def test_a_timeout_that_is_none_counts_as_the_default(text: str) -> None:
+def test_a_timeout_that_is_not_a_duration_means_the_default(text: str) -> None:
     assert planner_settings({"callTimeout": text}).call_seconds == 15.0
 
 
@@ -47,7 +47,7 @@ def test_a_timeout_that_is_none_counts_as_the_default(text: str) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(args: dict[str, object], complaint: str) -> None:
+def test_wrong_arguments_are_reported_in_one_line(args: dict[str, object], complaint: str) -> None:
     with pytest.raises(UserError) as caught:
         planner_settings(args)
     assert complaint in str(caught.value)
@@ -85,7 +85,7 @@ def test_planners_in_other_namespaces_than_the_allowed_ones_do_not_count() -> No
     assert names("batch", *services, plannerNamespaces=["c"]) == []
 
 
-def test_the_address_follows_from_the_name_unless_it_is_said() -> None:
+def test_the_address_follows_from_the_name_unless_it_is_configured() -> None:
     settings = planner_settings({"plannerAddresses": {"a/one": "10.0.0.1:1", "*": "10.0.0.2:2"}})
     both = [planner("one", namespace="a"), planner("two", namespace="a")]
     assert [each.address for each in planners_of("x", both, settings)] == ["10.0.0.1:1", "10.0.0.2:2"]

@@ -1,4 +1,4 @@
-"""Binds that fail: the plan is kept to, corrected, or made anew, and tells the truth in the end."""
+"""Binds that fail: the plan is followed, corrected, or made again, and agrees with the pods in the end."""
 
 import pytest
 from msgspec.structs import replace
@@ -87,7 +87,7 @@ def test_a_set_for_which_there_is_no_other_node_goes_on_trying() -> None:
     assert sets.entries() == sets.nodes() == {"a": "n2"}
 
 
-def test_a_pod_bound_by_someone_else_is_where_that_one_has_put_it() -> None:
+def test_the_plan_follows_a_pod_that_somebody_else_has_bound() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), bind_latency=1.0)
     (bind,) = sets.asked_for(Bind)
     elsewhere = "n3" if bind.node != "n3" else "n2"

@@ -236,7 +236,7 @@ WAIT = st.sampled_from([0.0, 0.005, 0.1, 1.0, 5.0])
 
 @settings(max_examples=60, deadline=None)
 @given(scenes(), st.lists(st.tuples(WAIT, happenings()), max_size=25))
-def test_after_some_rest_plans_tell_the_truth_and_nobody_is_stranded(
+def test_after_some_rest_plans_tell_the_truth_and_no_pod_is_stranded(
     sets: Sets, history: list[tuple[float, Happening]]
 ) -> None:
     for number, (wait, happen) in enumerate(history):

@@ -1,4 +1,4 @@
-"""Pods whose template carries our scheduling gate are held by the API server, until they are planned."""
+"""Pods with the scheduling gate of Longshore are held by the API server until they are planned."""
 
 import pytest
 from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
@@ -26,11 +26,11 @@ def test_while_the_set_is_held_nothing_is_written_to_its_pods() -> None:
     sets = Sets(*WORKERS, trigger(), *THREE)
     sets.after(600.0)
     assert gate_writes(sets) == []
-    # What they wait for is told by the API server.
+    # The API server says what they wait for.
     assert sets.asked_for(SetCondition) == []
 
 
-def test_gates_are_taken_away_when_the_plan_is_stored_and_not_before() -> None:
+def test_gates_are_removed_when_the_plan_is_stored_and_not_before() -> None:
     sets = Sets(*WORKERS, trigger(), *THREE, write_latency=0.1)
     sets.after(5.0)
     sets.release()
@@ -43,7 +43,7 @@ def test_gates_are_taken_away_when_the_plan_is_stored_and_not_before() -> None:
     assert len(sets.plan_writes()) == 1
 
 
-def test_the_gates_of_a_set_are_taken_away_at_the_same_time() -> None:
+def test_the_gates_of_a_set_are_removed_at_the_same_time() -> None:
     sets = Sets(*WORKERS, trigger(), *(gated(f"p{n}", cpu="50m") for n in range(100)), write_latency=0.1)
     sets.release()
     # One write for the plan and one for each gate, then the binds.
@@ -52,7 +52,7 @@ def test_the_gates_of_a_set_are_taken_away_at_the_same_time() -> None:
 
 
 @pytest.mark.parametrize("kind", ["failed", "lost"])
-def test_a_gate_that_could_not_be_taken_away_is_taken_away_later(kind: str) -> None:
+def test_a_gate_that_could_not_be_removed_is_removed_later(kind: str) -> None:
     sets = Sets(*WORKERS, trigger(), *THREE, write_faults=Faults(**{kind: 0.8}, until=10.0), seed=5)
     sets.release()
     sets.after(15.0)
@@ -60,7 +60,7 @@ def test_a_gate_that_could_not_be_taken_away_is_taken_away_later(kind: str) -> N
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_gates_that_are_left_when_the_scheduler_is_killed_are_taken_away_by_the_next(seed: int) -> None:
+def test_gates_that_are_left_when_the_scheduler_is_killed_are_removed_by_the_next(seed: int) -> None:
     sets = Sets(*WORKERS, trigger(), *THREE, write_latency=0.1)
     sets.release()
     # The plan is on its way, and no gate is open.
@@ -71,7 +71,7 @@ def test_gates_that_are_left_when_the_scheduler_is_killed_are_taken_away_by_the_
     assert all(sets.nodes().values())
 
 
-def test_a_gate_that_could_not_be_taken_away_stays_when_the_set_is_held_again() -> None:
+def test_a_gate_that_could_not_be_removed_stays_when_the_set_is_held_again() -> None:
     sets = Sets(*WORKERS, trigger(), gated("a"), write_latency=0.5)
     sets.release()
     sets.after(0.7)

@@ -22,7 +22,7 @@ def test_a_set_is_held_while_its_trigger_is_planning() -> None:
     assert [event.reason for event in sets.cluster.events if event.name == "a"] == [REASON_WAITING]
 
 
-def test_with_one_node_that_would_do_a_set_is_held_all_the_same() -> None:
+def test_a_set_is_held_even_if_only_one_node_fits() -> None:
     sets = Sets(worker("only"), trigger(), member("a"))
     sets.after(60.0)
     assert sets.node_of("a") == ""
@@ -31,7 +31,7 @@ def test_with_one_node_that_would_do_a_set_is_held_all_the_same() -> None:
     assert sets.entries() == sets.nodes() == {"a": "only"}
 
 
-def test_a_released_set_is_bound_by_one_plan_that_tells_the_truth() -> None:
+def test_a_released_set_is_bound_by_one_plan_that_agrees_with_the_pods() -> None:
     sets = Sets(*WORKERS, trigger(), *THREE)
     sets.after(20.0)
     sets.release()
@@ -50,7 +50,7 @@ def test_the_first_pod_is_bound_at_once_when_the_trigger_fires() -> None:
     assert all(sets.nodes().values())
 
 
-def test_without_a_trigger_a_set_is_held_and_told_which_label_is_missing() -> None:
+def test_without_a_trigger_a_set_is_held_and_says_which_label_is_missing() -> None:
     sets = Sets(*WORKERS, member("a"))
     sets.after(60.0)
     assert sets.node_of("a") == ""

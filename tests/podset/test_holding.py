@@ -41,7 +41,7 @@ def test_a_restart_does_not_let_a_held_pod_go(seed: int) -> None:
     assert sets.asked_for(Bind) == []
 
 
-def test_after_a_restart_people_are_not_told_again() -> None:
+def test_after_a_restart_no_event_is_repeated() -> None:
     sets = Sets(*WORKERS, trigger(), *TWO)
     sets.after(5.0)
     told = len(sets.asked)
@@ -69,7 +69,7 @@ def test_a_trigger_that_is_deleted_holds_the_pods_that_come_afterwards() -> None
     assert "no trigger" in sets.condition("b")[1]
 
 
-def test_the_set_of_a_pod_is_told_anew_when_its_trigger_comes() -> None:
+def test_pods_get_a_new_condition_when_their_trigger_is_created() -> None:
     sets = Sets(*WORKERS, member("a"))
     sets.after(5.0)
     sets.add(trigger(quiet="90s"))
@@ -79,7 +79,7 @@ def test_the_set_of_a_pod_is_told_anew_when_its_trigger_comes() -> None:
     assert sets.reasons_told("a") == [REASON_WAITING, REASON_WAITING]
 
 
-def test_a_pod_that_joins_is_told_until_when_and_the_others_are_not_told_again() -> None:
+def test_a_pod_that_joins_says_until_when_it_waits_and_the_others_are_not_written_again() -> None:
     sets = Sets(*WORKERS, trigger(quiet="90s"), member("a"))
     sets.after(30.0)
     sets.add(member("b"))
@@ -90,7 +90,7 @@ def test_a_pod_that_joins_is_told_until_when_and_the_others_are_not_told_again()
     assert sets.reasons_told("a") == [REASON_WAITING]
 
 
-def test_a_quiet_time_that_is_none_is_not_promised() -> None:
+def test_a_condition_promises_no_time_if_the_quiet_time_is_invalid() -> None:
     sets = Sets(*WORKERS, trigger(quiet="2minutes"), member("a"))
     assert "until its state is Schedule" in sets.condition("a")[1]
 

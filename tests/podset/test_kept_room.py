@@ -20,7 +20,7 @@ def test_the_room_of_an_entry_by_hand_is_not_given_to_another_pod_of_the_set() -
     assert sets.nodes() == sets.entries() == {"a": "n1", "b": "n2"}
 
 
-def test_the_room_of_an_entry_is_kept_while_the_gate_of_its_pod_is_taken_away() -> None:
+def test_the_room_of_an_entry_is_kept_while_the_gate_of_its_pod_is_removed() -> None:
     sets = Sets(worker("n1"), worker("n2", cpu="2"), trigger(), write_latency=0.5)
     sets.add(member("a", cpu="3").gates(GATE), member("b", cpu="2"), plan_by_hand({"a": "n1"}))
     sets.release()
@@ -70,7 +70,7 @@ def test_a_set_held_again_keeps_no_room() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pod", "set"])
-def test_room_that_was_kept_for_an_entry_that_will_not_do_is_had_by_others(kind: str) -> None:
+def test_others_get_the_room_of_an_entry_that_does_not_fit(kind: str) -> None:
     sets = gated(pod("load").requests(cpu="2").on("n1"))
     sets.add(trigger("whole", podset="whole", state=SCHEDULE, all_or_nothing=True))
     sets.add(pod("x").requests(cpu="1") if kind == "pod" else member("x", podset="whole"))

@@ -1,4 +1,4 @@
-"""A long search for a plan: everybody else goes on meanwhile, and what happens to the set is heeded."""
+"""A long search for a plan: other pods are scheduled meanwhile, and changes of the set count."""
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ PATIENT = trigger(all_or_nothing=True, budget="10m")
 
 
 class Slow:
-    """A stopwatch by which every look costs some seconds."""
+    """A stopwatch that goes on by some seconds with every look."""
 
     def __init__(self, seconds: float = 10.0) -> None:
         self.now = 0.0
@@ -65,7 +65,7 @@ def test_room_that_comes_too_late_for_the_last_round_is_used_in_the_next_plan() 
 
 
 @pytest.mark.parametrize("event", ["held", "deleted"])
-def test_a_set_that_is_not_to_be_planned_any_more_ends_the_search(event: str) -> None:
+def test_a_set_that_no_longer_needs_a_plan_ends_the_search(event: str) -> None:
     sets = searching()
     if event == "held":
         sets.set_state(PLANNING)
@@ -117,7 +117,7 @@ def test_what_is_left_out_of_the_best_plan_goes_later() -> None:
     assert sets.stored_plan().status.seconds == 90.0
 
 
-def test_a_restart_in_the_middle_begins_the_search_anew() -> None:
+def test_a_restart_in_the_middle_starts_the_search_again() -> None:
     sets = searching()
     sets.start_again()
     sets.add(worker("n4"))

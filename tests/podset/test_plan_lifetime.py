@@ -57,7 +57,7 @@ def test_the_entry_of_a_pod_that_has_ended_goes(phase: str) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_what_went_while_nobody_ran_is_cleaned_up_after_the_start(left: int) -> None:
+def test_entries_of_pods_that_went_while_no_scheduler_ran_are_removed_after_the_start(left: int) -> None:
     sets = bound_set()
     for each in THREE[left:]:
         sets.cluster.server.delete(each)
@@ -67,7 +67,7 @@ def test_what_went_while_nobody_ran_is_cleaned_up_after_the_start(left: int) -> 
     assert (sets.plan() is None) == (left == 0)
 
 
-def test_a_plan_whose_trigger_and_pods_went_while_nobody_ran_is_cleaned_up() -> None:
+def test_a_plan_whose_trigger_and_pods_went_while_no_scheduler_ran_is_deleted() -> None:
     sets = bound_set()
     for each in (*THREE, sets.trigger()):
         sets.cluster.server.delete(each)
@@ -102,7 +102,7 @@ def test_a_plan_with_too_many_owners_names_none() -> None:
     assert sets.stored_plan().metadata.owner_references == ()
 
 
-def test_a_pod_made_anew_under_its_name_keeps_its_node_if_its_entry_is_still_there() -> None:
+def test_a_pod_created_again_under_its_name_keeps_its_node_if_its_entry_is_still_there() -> None:
     sets = bound_set()
     before = sets.node_of("a")
     sets.take_away(member("a"))
@@ -111,7 +111,7 @@ def test_a_pod_made_anew_under_its_name_keeps_its_node_if_its_entry_is_still_the
     assert sets.node_of("a") == sets.entries()["a"] == before
 
 
-def test_a_pod_made_anew_later_is_planned_anew() -> None:
+def test_a_pod_created_again_later_is_planned_again() -> None:
     sets = bound_set()
     sets.take_away(member("a"))
     sets.after(5.0)
@@ -121,7 +121,7 @@ def test_a_pod_made_anew_later_is_planned_anew() -> None:
     assert sets.node_of("a") == "n4"
 
 
-def test_a_pod_made_anew_whose_node_is_gone_is_planned_anew() -> None:
+def test_a_pod_created_again_whose_node_is_gone_is_planned_again() -> None:
     sets = bound_set()
     gone = sets.node_of("a")
     sets.take_away(worker(gone), member("a"))
@@ -131,7 +131,7 @@ def test_a_pod_made_anew_whose_node_is_gone_is_planned_anew() -> None:
     assert sets.node_of("a") not in ("", gone)
 
 
-def test_a_plan_deleted_by_hand_is_made_anew_with_the_next_pod() -> None:
+def test_a_plan_deleted_by_hand_is_created_again_with_the_next_pod() -> None:
     sets = bound_set()
     sets.take_away(sets.stored_plan())
     sets.after(10.0)
@@ -141,7 +141,7 @@ def test_a_plan_deleted_by_hand_is_made_anew_with_the_next_pod() -> None:
     assert len(sets.entries()) == 4
 
 
-def test_a_plan_deleted_while_its_pods_are_being_bound_is_made_anew() -> None:
+def test_a_plan_deleted_while_its_pods_are_being_bound_is_created_again() -> None:
     sets = Sets(*WORKERS, FIRED, *THREE, bind_latency=0.5)
     sets.after(0.2)
     assert len(sets.asked_for(Bind)) == 3
@@ -220,7 +220,7 @@ def test_entries_by_hand_for_pods_to_come_are_not_taken_for_left_behind() -> Non
     assert held.entries() == {"a": "n1", "b": "n2", "gone": "n3"}
 
 
-def test_an_entry_for_a_pod_to_come_that_was_added_while_nobody_ran_is_kept() -> None:
+def test_an_entry_for_a_pod_to_come_that_was_added_while_no_scheduler_ran_is_kept() -> None:
     sets = bound_set()
     plan = sets.stored_plan()
     entries = {entry.pod: entry.node for entry in plan.spec.plan} | {"later": "n3"}
@@ -319,7 +319,7 @@ def test_someone_elses_edit_right_after_ours_is_noticed() -> None:
     assert sets.node_of("later") == "n3"
 
 
-def test_the_last_pod_of_a_plan_that_the_watch_has_not_told_of_yet_goes() -> None:
+def test_the_last_pod_goes_before_the_watch_has_reported_its_plan() -> None:
     sets = Sets(*WORKERS, watch_latency=1.0)
     sets.create(trigger(state=SCHEDULE), member("a"))
     sets.after(1.5)

@@ -14,7 +14,7 @@ def status_writes(sets: Sets) -> list[PatchObject]:
     return [each for each in sets.asked_for(PatchObject) if each.kind is SchedulePlan and each.subresource]
 
 
-def test_how_good_it_is_and_who_made_it_is_told() -> None:
+def test_the_status_says_how_good_the_plan_is_and_who_made_it() -> None:
     sets = Sets(*WORKERS, trigger(), *(member(f"p{n}") for n in range(3)))
     sets.release()
     sets.after(5.0)
@@ -33,7 +33,7 @@ def test_the_objective_is_that_of_the_trigger() -> None:
     assert (status.objective, status.bound, status.gap) == (2.0, 2.0, 0.0)
 
 
-def test_who_is_left_out_is_told_with_the_reason() -> None:
+def test_the_status_names_pods_that_are_left_out_with_the_reason() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"), member("big", cpu="16"))
     sets.release()
     sets.after(5.0)
@@ -53,7 +53,7 @@ def test_who_is_left_out_is_told_with_the_reason() -> None:
     assert sets.stored_plan().status.unplaced == ()
 
 
-def test_a_pod_left_out_that_went_while_nobody_ran_is_not_missed_any_more() -> None:
+def test_a_pod_left_out_that_went_while_no_scheduler_ran_is_no_longer_listed() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"), member("big", cpu="16"))
     sets.release()
     sets.after(5.0)
@@ -67,7 +67,7 @@ def test_a_pod_left_out_that_went_while_nobody_ran_is_not_missed_any_more() -> N
     assert told["PlannerAnswered"].status == "True"
 
 
-def test_of_a_plan_that_others_have_joined_it_is_not_told_how_good_it_could_be() -> None:
+def test_a_plan_that_other_pods_have_joined_has_no_bound() -> None:
     sets = Sets(worker("n1"), worker("n2"), trigger(), *(member(f"p{n}", cpu="2") for n in range(3)))
     sets.release()
     sets.after(5.0)
@@ -82,14 +82,14 @@ def test_of_a_plan_that_others_have_joined_it_is_not_told_how_good_it_could_be()
     assert sets.stored_plan().status == status
 
 
-def test_of_a_plan_with_entries_by_hand_it_is_not_told_how_good_it_could_be() -> None:
+def test_a_plan_with_entries_by_hand_has_no_bound() -> None:
     sets = Sets(*WORKERS, plan_by_hand({"a": "n1"}), trigger(state=SCHEDULE), member("a"), member("b"))
     sets.after(5.0)
     status = sets.stored_plan().status
     assert (status.planner, status.bound, status.gap) == ("built-in", None, None)
 
 
-def test_a_plan_that_was_not_stored_is_not_told_of() -> None:
+def test_a_plan_that_was_not_stored_is_not_reported() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"))
     sets.after(5.0)
     before = sets.stored_plan().status
@@ -115,7 +115,7 @@ def test_a_condition_that_somebody_has_tampered_with_does_no_harm(times: str) ->
     assert conditions(sets.stored_plan())["PlannedAgain"].message.startswith("1 time, the last because gone ")
 
 
-def test_of_many_left_out_the_first_hundred_are_told() -> None:
+def test_the_status_names_the_first_hundred_pods_that_are_left_out() -> None:
     sets = Sets(worker("n1"), trigger(), member("a"), *(member(f"p{n}", cpu="16") for n in range(150)))
     sets.release()
     sets.after(5.0)

@@ -31,7 +31,7 @@ def test_a_plan_is_stored_by_one_write_before_the_first_bind() -> None:
     assert sets.asked.index(written) < first_bind
 
 
-def test_a_plan_is_named_as_pallet_names_it() -> None:
+def test_a_plan_has_the_name_that_pallet_gives_it() -> None:
     sets = Sets(*WORKERS, trigger(podset="planner-podset", state=SCHEDULE))
     sets.add(member("a", podset="planner-podset"))
     sets.after(1.0)
@@ -206,7 +206,7 @@ def test_a_set_larger_than_a_hundred_pods_is_bound_at_once() -> None:
     assert len(sets.plan_writes()) == 1
 
 
-def test_two_pods_that_come_later_are_planned_beside_the_first_ones() -> None:
+def test_two_pods_that_come_later_are_planned_next_to_the_first_ones() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"), member("b"))
     sets.after(5.0)
     sets.set_state(PLANNING)

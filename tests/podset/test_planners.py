@@ -71,7 +71,7 @@ def test_nodes_with_tolerated_taints_are_named_only_if_there_are_no_others() -> 
     assert alone.nodes() == {"a": "n4"}
 
 
-def test_while_the_set_is_held_nobody_is_asked() -> None:
+def test_while_the_set_is_held_no_planner_is_asked() -> None:
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, planners={address(): all_on("n3")})
     sets.after(600.0)
     assert sets.requests() == []
@@ -102,7 +102,7 @@ def test_a_stored_entry_that_is_invalid_is_asked_about_without_its_node() -> Non
     assert sets.entries() == sets.nodes() == {"a": "n3"}
 
 
-def test_a_set_goes_by_its_own_planner_before_the_one_for_all() -> None:
+def test_the_planner_of_a_set_comes_before_the_one_for_all_sets() -> None:
     sets = Sets(
         *WORKERS,
         planner("for-all"),
@@ -152,7 +152,7 @@ def test_a_planner_outside_the_allowed_namespaces_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("key", ["planner-system/planner", "*"])
-def test_the_address_of_a_planner_can_be_said(key: str) -> None:
+def test_the_address_of_a_planner_can_be_configured(key: str) -> None:
     sets = Sets(
         *WORKERS,
         planner(),
@@ -184,7 +184,7 @@ def test_of_several_planners_the_best_answer_counts() -> None:
     assert sets.nodes() == {"a": "n2", "b": "n3"}
 
 
-def test_of_two_planners_of_which_one_fails_the_other_is_obeyed_and_the_failure_is_told() -> None:
+def test_if_one_of_two_planners_fails_the_other_is_followed_and_the_failure_is_reported() -> None:
     sets = Sets(
         *WORKERS,
         planner("bad"),
@@ -215,7 +215,9 @@ CROWD = (worker("full"), worker("tiny", cpu="1"), pod("filler").requests(cpu="4"
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_it_is_told(trouble: str) -> None:
+def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_it_is_reported(
+    trouble: str,
+) -> None:
     answer, told = TROUBLES[trouble]
     planners = {} if answer is None else {address(): answer}
     sets = Sets(*WORKERS, *CROWD, planner(), trigger(), *TWO, planners=planners)
@@ -261,7 +263,7 @@ def test_a_planner_that_hangs_delays_neither_another_set_nor_other_pods() -> Non
     assert "did not answer within 15 s" in conditions(sets.stored_plan())["PlannerAnswered"].message
 
 
-def test_how_long_to_wait_for_a_planner_can_be_said() -> None:
+def test_how_long_to_wait_for_a_planner_can_be_configured() -> None:
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, args={"callTimeout": "2s"}, plan_time=3600.0)
     sets.start_planner(address(), all_on("n3"))
     sets.release()
@@ -270,7 +272,7 @@ def test_how_long_to_wait_for_a_planner_can_be_said() -> None:
 
 
 @pytest.mark.parametrize("meanwhile", ["deleted", "bound by hand", "held", "planned by hand", "late"])
-def test_what_happens_while_a_planner_thinks_is_heeded(meanwhile: str) -> None:
+def test_what_happens_while_a_planner_works_counts(meanwhile: str) -> None:
     planners = {address(): all_on("n3", "a", "b", "late")}
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, planners=planners, plan_time=5.0)
     sets.release()
@@ -317,7 +319,7 @@ def test_without_fallback_pods_wait_for_their_planner_and_say_so() -> None:
     assert reason == REASON_PLANNER
     assert "planner planner-system/planner" in message
     assert 6 <= len(sets.requests()) <= 8
-    # Once, though it was asked again and again.
+    # Once, although it was asked several times.
     assert sets.reasons_told("a").count("FailedScheduling") == 1
     assert sets.reasons_told("go") == ["PlannerFailed"]
 
@@ -351,7 +353,7 @@ def test_without_fallback_what_the_planner_leaves_out_is_left_pending() -> None:
     assert "planner planner-system/planner: no valid node for default/a" in sets.condition("a")[1]
 
 
-def test_without_fallback_and_without_planners_pods_are_scheduled_one_by_one_and_it_is_told() -> None:
+def test_without_fallback_and_planners_pods_are_scheduled_one_by_one_and_an_event_says_so() -> None:
     """As Pallet has it."""
     sets = Sets(*WORKERS, trigger(), *TWO, member("big", cpu="16"), args=NO_FALLBACK, strict=False)
     sets.after(5.0)
@@ -410,7 +412,7 @@ def test_several_planners_that_hang_are_waited_for_at_the_same_time() -> None:
     assert len(sets.requests()) == 4
 
 
-def test_how_planners_have_answered_is_told_in_a_word() -> None:
+def test_the_reason_of_a_condition_says_how_planners_have_answered() -> None:
     reasons = {}
     for fallback in ("built-in", "none"):
         planners = {address(): all_on("n3", "b")}
@@ -423,7 +425,7 @@ def test_how_planners_have_answered_is_told_in_a_word() -> None:
     assert reasons == {"built-in": "FellBack", "none": "NoFallback"}
 
 
-def test_a_held_set_does_not_ask_its_planner_any_more() -> None:
+def test_a_set_that_is_held_again_no_longer_asks_its_planner() -> None:
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, args=NO_FALLBACK)
     sets.release()
     sets.after(15.0)

@@ -13,7 +13,7 @@ from longshore.sim import Faults
 
 
 def fired_at(sets: Sets, *, within: float) -> float | None:
-    """When the trigger goes fires; None if it does not."""
+    """When the trigger fires; None if it does not."""
     end = sets.now + within
     while sets.now < end:
         if sets.trigger().spec.state == SCHEDULE:
@@ -77,7 +77,7 @@ def test_a_quiet_time_given_later_counts_from_when_it_was_given() -> None:
     assert fired_at(sets, within=10.0) == 103.0
 
 
-def test_without_its_quiet_time_it_does_not_fire_any_more() -> None:
+def test_without_its_quiet_time_it_no_longer_fires() -> None:
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"))
     sets.after(9.0)
     sets.set_quiet_time(None)
@@ -85,7 +85,7 @@ def test_without_its_quiet_time_it_does_not_fire_any_more() -> None:
     assert sets.engine.deadline is None
 
 
-def test_a_quiet_time_that_is_no_duration_is_told_and_does_not_fire() -> None:
+def test_a_quiet_time_that_is_not_a_duration_is_reported_and_does_not_fire() -> None:
     sets = Sets(*WORKERS, trigger(quiet="2minutes"), member("a"))
     assert fired_at(sets, within=600.0) is None
     assert conditions(sets.trigger())["QuietTimeValid"].status == "False"
@@ -103,7 +103,7 @@ def test_a_trigger_deleted_before_its_time_leaves_nothing_behind() -> None:
     sets.take_away(sets.trigger())
     asked = len(sets.asked)
     sets.after(60.0)
-    # The pod is told that there is no trigger, and that is all.
+    # The pod says that there is no trigger, and nothing else happens.
     assert {type(effect).__name__ for effect in sets.asked[asked - 2 :]} == {"RecordEvent", "SetCondition"}
     assert len(sets.asked) == asked
     assert sets.engine.deadline is None
@@ -137,7 +137,7 @@ def test_a_change_at_the_moment_of_firing_does_not_keep_it_from_firing() -> None
     assert sets.trigger().metadata.annotations == {"seen": "yes"}
 
 
-def test_a_quiet_time_taken_away_at_the_moment_of_firing_is_heeded() -> None:
+def test_a_trigger_whose_quiet_time_is_removed_at_the_moment_of_firing_does_not_fire() -> None:
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"), write_latency=0.5)
     sets.run(until=10.2)
     sets.set_quiet_time(None)
@@ -160,7 +160,7 @@ def test_a_watch_that_lags_does_not_make_it_fire_twice() -> None:
     assert len(flips(sets)) == 1
 
 
-def test_a_restart_does_not_begin_the_wait_anew() -> None:
+def test_a_restart_does_not_restart_the_wait() -> None:
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"))
     sets.after(4.0)
     sets.start_again()
@@ -168,7 +168,7 @@ def test_a_restart_does_not_begin_the_wait_anew() -> None:
     assert fired_at(sets, within=20.0) == 10.0
 
 
-def test_a_wait_that_ended_while_nobody_ran_is_over() -> None:
+def test_a_wait_that_ended_while_no_scheduler_ran_is_over() -> None:
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"))
     sets.after(4.0)
     sets.agenda.now = 50.0
@@ -185,17 +185,17 @@ def test_a_restart_does_not_forget_that_the_trigger_was_set_back() -> None:
     assert fired_at(sets, within=60.0) == 120.0
 
 
-def test_a_trigger_that_was_set_back_while_nobody_ran_waits_from_the_start_on() -> None:
+def test_a_trigger_that_was_set_back_while_no_scheduler_ran_waits_from_the_start_on() -> None:
     sets = Sets(*WORKERS, trigger(quiet="20s"), member("a"))
     sets.run(until=100.0)
-    # Nobody is told of this.
+    # No scheduler sees this.
     old = sets.trigger()
     sets.cluster.server.put(replace(old, spec=replace(old.spec, state=PLANNING)))
     sets.start_again()
     assert fired_at(sets, within=60.0) == 120.0
 
 
-def test_a_quiet_time_changed_while_nobody_ran_counts_from_the_start_on() -> None:
+def test_a_quiet_time_changed_while_no_scheduler_ran_counts_from_the_start_on() -> None:
     sets = Sets(*WORKERS, trigger(quiet="1h"), member("a"))
     sets.run(until=100.0)
     old = sets.trigger()
@@ -218,7 +218,7 @@ def test_the_wait_is_the_same_with_and_without_a_restart_when_the_last_pod_has_g
     assert scene(restart=False) == scene(restart=True) == 20.0
 
 
-def test_the_wait_is_told_while_it_lasts() -> None:
+def test_the_status_shows_the_end_of_the_wait_while_it_lasts() -> None:
     sets = Sets(*WORKERS, trigger(quiet="90s"), member("a"))
     sets.after(2.0)
     assert sets.trigger().status.fire_at == format_timestamp(EPOCH + 90.0)

@@ -1,4 +1,4 @@
-"""The API server refuses writes, for a while or for good: others go on, and it is not asked in vain."""
+"""The API server refuses writes, for a while or forever: others go on, and it is not asked too often."""
 
 import pytest
 from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
@@ -53,7 +53,7 @@ def test_a_plan_that_cannot_be_stored_keeps_no_room(whole: bool) -> None:
     assert sets.node_of("free") == "only"
 
 
-def test_room_that_was_kept_until_the_plan_was_refused_is_had_by_others() -> None:
+def test_others_get_the_room_that_was_kept_until_the_plan_was_refused() -> None:
     sets = Sets(worker("only"), trigger(), member("a", cpu="3"), write_latency=1.0)
     sets.cluster.answer = refuse_plans
     sets.release()
@@ -121,7 +121,7 @@ def test_a_pod_that_found_a_node_by_itself_says_that_its_entry_cannot_be_stored(
     assert sets.node_of("big") == "huge"
 
 
-def test_pods_are_not_told_of_a_plan_that_was_refused_once() -> None:
+def test_pods_do_not_mention_a_plan_that_was_refused_once() -> None:
     sets = refused()
     sets.after(0.5)
     sets.cluster.answer = None
@@ -142,7 +142,7 @@ def test_a_status_that_is_refused_is_tried_again_ever_less_often(outcome: Outcom
     assert conditions(sets.stored_plan())["Complete"].status == "True"
 
 
-def test_a_gate_that_cannot_be_taken_away_is_tried_again_ever_less_often_and_the_others_go() -> None:
+def test_a_gate_that_cannot_be_removed_is_tried_again_ever_less_often_and_the_others_go() -> None:
     sets = Sets(*WORKERS, trigger(), member("a").gates(GATE), member("b").gates(GATE))
 
     def refuse(effect: Effect) -> Outcome | None:
@@ -190,7 +190,7 @@ def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names
 
 
 def test_a_status_that_the_api_server_prunes_is_written_once() -> None:
-    """With the CRDs of Pallet there is no such field: the write succeeds, and nothing comes of it."""
+    """With the CRDs of Pallet there is no such field: the write succeeds, without any effect."""
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand({"later": "n1"}))
     sets.cluster.answer = lambda effect: Succeeded() if is_status_write(effect) else None
     sets.add(member("a"), member("big", cpu="16"))

@@ -1,4 +1,4 @@
-"""Which pods, triggers and plans belong together, as the watch tells them."""
+"""Which pods, triggers and plans belong together, as the watch reports them."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_a_plan_of_another_name_is_not_the_set_s() -> None:
     assert batch(known(member("a"), other)).plan is None
 
 
-def test_a_set_of_which_nothing_is_left_is_forgotten() -> None:
+def test_a_set_without_any_objects_is_forgotten() -> None:
     sets = known(member("a"))
     podset = batch(sets)
     sets.forget_if_empty(podset)

@@ -48,13 +48,13 @@ def test_a_condition_that_stays_keeps_its_time() -> None:
 
 
 @pytest.mark.parametrize(("said", "told"), [("", "300ms"), ("2s", "2s"), ("1m30s", "1m30s")])
-def test_the_budget_in_force_is_told(said: str, told: str) -> None:
+def test_the_status_shows_the_budget_in_force(said: str, told: str) -> None:
     sets = Sets(*WORKERS, trigger(budget=said))
     sets.after(2.0)
     assert sets.trigger().status.budget == told
 
 
-def test_when_it_was_set_back_is_told_for_those_who_start_later() -> None:
+def test_the_status_keeps_when_a_trigger_was_set_back_for_schedulers_that_start_later() -> None:
     sets = Sets(*WORKERS, trigger(quiet="1h", state=SCHEDULE))
     sets.after(50.0)
     sets.set_state(PLANNING)
@@ -82,7 +82,7 @@ def test_a_status_that_was_not_written_is_written_again(kind: str) -> None:
     assert sets.engine.deadline is None
 
 
-def test_what_happens_while_a_status_is_being_written_is_told_too() -> None:
+def test_what_happens_while_a_status_is_being_written_is_written_too() -> None:
     # The watch is quicker than the answer, as it often is.
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"), answer_latency=0.5)
     sets.create(member("b"), at=0.2)
@@ -153,7 +153,7 @@ def test_pods_of_other_schedulers_are_not_held() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "pod-set", "quiet-time"])
-def test_a_set_whose_name_means_something_else_as_a_label_is_told_so(name: str) -> None:
+def test_a_set_whose_name_means_something_else_as_a_label_is_warned(name: str) -> None:
     sets = Sets(*WORKERS, trigger(podset=name), trigger("second", podset=name))
     sets.after(5.0)
     usable = conditions(sets.trigger())["PodSetNameUsable"]
@@ -163,7 +163,7 @@ def test_a_set_whose_name_means_something_else_as_a_label_is_told_so(name: str) 
     assert sets.reasons_told("second") == ["Ignored", "ReservedName"]
 
 
-def test_any_other_name_of_a_set_is_not_talked_about() -> None:
+def test_any_other_name_of_a_set_is_not_reported() -> None:
     sets = Sets(*WORKERS, trigger())
     sets.after(5.0)
     assert "PodSetNameUsable" not in conditions(sets.trigger())

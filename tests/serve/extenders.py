@@ -77,7 +77,11 @@ def make_fresh(nodes: Sequence[Node]) -> Made:
 
 @contextmanager
 def on_a_port(
-    extender: Extender, *, certificates: Certificates | None = None, max_body: int = MAX_BODY
+    extender: Extender,
+    *,
+    certificates: Certificates | None = None,
+    max_body: int = MAX_BODY,
+    sweep_seconds: float = 5.0,
 ) -> Iterator[int]:
     """Served from a thread of its own until the block ends."""
     loop = uvloop.new_event_loop()
@@ -87,7 +91,12 @@ def on_a_port(
 
     async def run() -> None:
         async with listening(
-            extender.answer, port=0, address=LOOPBACK, certificates=certificates, max_body=max_body
+            extender.answer,
+            port=0,
+            address=LOOPBACK,
+            certificates=certificates,
+            max_body=max_body,
+            sweep_seconds=sweep_seconds,
         ) as port:
             taken.append(port)
             started.set()

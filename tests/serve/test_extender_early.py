@@ -11,7 +11,6 @@ from tests.serve.extenders import Made, about_names, by_host, make, on_a_port, r
 from tests.serve.rawhttp import HEAD, WHOLE, exchange, names, whole
 from tests.serve.wires import connected
 
-from longshore.serve.extender import http_server
 from longshore.serve.extender.routes import Reply
 from longshore.serve.extender.unknown_nodes import UnknownNodes
 from longshore.testing import node
@@ -149,20 +148,18 @@ def test_the_last_request_of_a_connection(safe: Made) -> None:
 
 
 async def test_postponed_requests_are_answered_when_the_extender_stops(
-    safe: Made, monkeypatch: pytest.MonkeyPatch
+    safe: Made,
 ) -> None:
-    monkeypatch.setattr(http_server, "_EARLY_SECONDS", 60.0)
-    connection = connected(safe)
+    connection = connected(safe, early_seconds=60.0)
     connection.data_received(EARLY)
     connection.close()
     assert (connection.wire.statuses, connection.wire.closing) == ([200], True)
 
 
 async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_read(
-    safe: Made, monkeypatch: pytest.MonkeyPatch
+    safe: Made,
 ) -> None:
-    monkeypatch.setattr(http_server, "_EARLY_SECONDS", 0.01)
-    connection = connected(safe)
+    connection = connected(safe, early_seconds=0.01)
     wire = connection.wire
     connection.data_received(EARLY)
     assert (wire.reading, wire.statuses) == (False, [])
@@ -177,10 +174,9 @@ async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_re
 
 
 async def test_a_closed_connection_gets_no_postponed_answer(
-    safe: Made, monkeypatch: pytest.MonkeyPatch
+    safe: Made,
 ) -> None:
-    monkeypatch.setattr(http_server, "_EARLY_SECONDS", 0.01)
-    connection = connected(safe)
+    connection = connected(safe, early_seconds=0.01)
     connection.data_received(EARLY)
     connection.connection_lost(None)
     await asyncio.sleep(0.05)

@@ -17,7 +17,6 @@ from tests.serve.rawhttp import BODY, names
 
 from longshore.dev.certificates import Authority
 from longshore.errors import UserError
-from longshore.serve.extender import http_server
 from longshore.serve.extender.routes import NO_CERTIFICATE
 from longshore.serve.extender.tls import Certificates
 from longshore.serve.tls_files import TLSFiles
@@ -227,11 +226,11 @@ def test_an_unreadable_ca_file_changes_nothing(safe: Made, ours: Authority, call
 
 
 def test_an_idle_connection_is_closed_after_a_renewal(
-    safe: Made, ours: Authority, theirs: Authority, callers: Path, monkeypatch: pytest.MonkeyPatch
+    safe: Made, ours: Authority, theirs: Authority, callers: Path
 ) -> None:
-    monkeypatch.setattr(http_server, "_SWEEP_SECONDS", 0.05)
+    serving = certificates(ours, client_ca=callers)
     with (
-        on_a_port(safe.extender, certificates=certificates(ours, client_ca=callers)) as port,
+        on_a_port(safe.extender, certificates=serving, sweep_seconds=0.05) as port,
         connected(port, shown_by(ours)) as idle,
     ):
         idle.sendall(METRICS)

@@ -34,12 +34,12 @@ class Wire(asyncio.Transport):
         self.statuses.append(int(data.split()[1]))
 
 
-class Connection(http_server._Connection):
+class Connection(http_server.Connection):
     wire: Wire
 
 
-def connected(safe: Made) -> Connection:
-    connection = Connection(safe.extender.answer, set(), MAX_BODY)
+def connected(safe: Made, *, early_seconds: float = 0.1) -> Connection:
+    connection = Connection(safe.extender.answer, set(), MAX_BODY, early_seconds=early_seconds)
     connection.wire = Wire()
     connection.connection_made(connection.wire)
     return connection

@@ -27,6 +27,9 @@ class Names:
         self._what = what
         self._field = field
         self.all = ALL in self._names
+        # What is kept of a pod that has nothing of it.
+        self.no_annotations = KeptAnnotations(self, {})
+        self.no_conditions = KeptConditions(self, ())
 
     @property
     def exact(self) -> frozenset[str] | None:

@@ -8,10 +8,11 @@ from longshore.api import Pod
 from longshore.api.meta import ApiObject
 from longshore.ask.pod_sets import sets_of
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
-from longshore.podset.members import Facts, Member, PlanStored, observed, react
+from longshore.podset.members import Facts, Member
 from longshore.podset.plan_entries import entries_of
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import why_waits
+from longshore.podset.transitions import PlanStored, observed, react
 
 
 class Membership(msgspec.Struct, frozen=True, rename="camel"):

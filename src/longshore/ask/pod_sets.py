@@ -1,4 +1,4 @@
-"""The pod sets of a namespace, as whoever calls a command may see them: their pods, triggers and plans."""
+"""The pod sets that the caller of a command may see, with their pods, triggers and plans."""
 
 from typing import TypeVar
 
@@ -16,12 +16,12 @@ from longshore.podset.sets import PodSet, Sets
 
 T = TypeVar("T", bound=ApiObject)
 
-# Names told of what there is instead.
+# How many names of existing sets an error lists.
 _NAMED = 10
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What is there, in one namespace or in all of them."""
+    """The objects of one namespace, or of all namespaces."""
 
     pods: tuple[Pod, ...] = ()
     triggers: tuple[ScheduleTrigger, ...] = ()
@@ -32,12 +32,12 @@ class Found(msgspec.Struct, frozen=True):
         return sets_of(self.pods, self.triggers, self.plans)
 
     def podset(self, namespace: str, name: str) -> PodSet:
-        """Raises UserError if nothing is of this set."""
+        """Return the pod set. Raises UserError if no object belongs to it."""
         sets = self.sets
         podset = sets.get((namespace, name))
         if podset is not None:
             return podset
-        # A plan without the label, written before anything else of the set is there.
+        # A plan without the label, written before any other object of the set exists.
         wanted = (namespace, plan_name(namespace, name))
         for plan in self.plans:
             if (plan.metadata.namespace, plan.metadata.name) == wanted:
@@ -50,7 +50,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 async def read(client: Client, *, namespace: str = "") -> Found:
-    """Of all namespaces unless one is named. Raises UserError."""
+    """Read the objects of all namespaces, unless one is given. Raises UserError."""
     return Found(
         tuple((await list_objects(client, PODS, namespace=namespace)).values()),
         await list_custom(client, SCHEDULE_TRIGGERS, namespace=namespace),
@@ -59,7 +59,7 @@ async def read(client: Client, *, namespace: str = "") -> Found:
 
 
 async def list_custom(client: Client, resource: Resource[T], *, namespace: str = "") -> tuple[T, ...]:
-    """Triggers or plans. Raises UserError, also if the cluster has no such kind."""
+    """Return triggers or plans. Raises UserError, also if the cluster has no such kind."""
     try:
         return tuple((await list_objects(client, resource, namespace=namespace)).values())
     except UserError as error:
@@ -73,17 +73,17 @@ async def list_custom(client: Client, resource: Resource[T], *, namespace: str =
 def sets_of(*objects: tuple[ApiObject, ...]) -> Sets:
     sets = Sets()
     for group in objects:
-        for thing in group:
-            sets.changed(Change(None, thing))
+        for each in group:
+            sets.changed(Change(None, each))
     return sets
 
 
-def set_name(thing: ApiObject) -> str:
-    """Which set it says that it belongs to; empty if none."""
-    return thing.metadata.labels.get(POD_SET_LABEL, "")
+def set_name(labeled: ApiObject) -> str:
+    """The set that the object belongs to by its label; empty if there is no label."""
+    return labeled.metadata.labels.get(POD_SET_LABEL, "")
 
 
 def some(names: list[str]) -> str:
-    """The names, or the first of them if there are many."""
+    """Return the names, or the first of them if there are many."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

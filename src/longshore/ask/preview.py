@@ -1,7 +1,7 @@
-"""What a plan of a set would be if it were made now: computed here, and nothing is written.
+"""The plan that a set would get now. It is computed here, and nothing is written.
 
-The scheduler's own plugins decide, save the one that holds pods until they are planned. Pods that have an
-entry in the stored plan keep it where that still holds, as they would when the set is released.
+The scheduler's own plugins decide, without the one that holds pods until they are planned. Pods with an entry
+in the stored plan keep it if it is still valid, as they would when the set is released.
 """
 
 import time
@@ -27,17 +27,18 @@ from longshore.kube.resources import SCHEDULE_PLANS, SCHEDULE_TRIGGERS
 from longshore.planning import LeftOut, Objective, Plan, Problem
 from longshore.podset.arguments import NAME, planner_settings
 from longshore.podset.built_in import finish, search
-from longshore.podset.members import Facts, Members, observed
+from longshore.podset.members import Facts, Members
 from longshore.podset.plan_entries import entries_of
 from longshore.podset.planner_services import planners_of
 from longshore.podset.profile import podset_profile, without_planner
 from longshore.podset.sets import PodSet, Sets
 from longshore.podset.stages import Stage
 from longshore.podset.texts import other_gates, why_gated, why_held
+from longshore.podset.transitions import observed
 
 
 class Wanted(msgspec.Struct, frozen=True, rename="camel"):
-    """How the set is to be planned; budget in seconds."""
+    """How to plan the set; budget in seconds."""
 
     objective: Objective
     all_or_nothing: bool
@@ -59,7 +60,7 @@ class NotPlaced(msgspec.Struct, frozen=True):
 class Preview(msgspec.Struct, frozen=True, rename="camel"):
     namespace: str
     pod_set: str
-    # The trigger that counts, and what holds the set; empty if there is none, or nothing does.
+    # The trigger that counts, and why it holds the set; empty if it does not.
     trigger: str
     held_by: str
     wanted: Wanted
@@ -70,23 +71,23 @@ class Preview(msgspec.Struct, frozen=True, rename="camel"):
     seconds: float
     assignments: tuple[Placed, ...]
     left_out: tuple[NotPlaced, ...]
-    # Pods of the set that are not for this planner, or not yet.
+    # Pods of the set that this planner does not plan, or not yet.
     not_planned: tuple[NotPlaced, ...]
     nodes: tuple[NodeLoad, ...]
     warnings: tuple[str, ...] = ()
 
 
 async def take(client: Client, *, namespace: str, podset: str) -> Snapshot:
-    """All that is needed to plan the set. Raises UserError, also if there is no such set."""
+    """Read everything that is needed to plan the set. Raises UserError, also if there is no such set."""
     found = await read(client, namespace=namespace)
     found.podset(namespace, podset)
     everything = await take_all(client, SCHEDULE_TRIGGERS, SCHEDULE_PLANS)
-    # What the caller may read in the namespace alone is there in any case.
+    # Include what the caller may read in the namespace only.
     return joined(Snapshot((*found.pods, *found.triggers, *found.plans)), everything)
 
 
 def planner_setup(config: str | None = None, *, plugins: Sequence[str] = ()) -> Setup:
-    """The profile of pod sets without the plugin that holds them. Raises UserError."""
+    """Return the profile of pod sets without the plugin that holds them. Raises UserError."""
     if config is None:
         registered = load_plugins(plugins)
         own = replace(default_configuration(), profiles=(podset_profile(),))
@@ -111,9 +112,9 @@ def preview(
 ) -> Preview:
     """`objective` and `budget`, in seconds, are those of the trigger unless they are given."""
     engine = Engine(setup.configuration, plugins=setup.plugins)
-    for thing in snapshot.objects:
-        if not isinstance(thing, ScheduleTrigger | SchedulePlan):
-            engine.receive(Change(None, thing), now=0.0)
+    for each in snapshot.objects:
+        if not isinstance(each, ScheduleTrigger | SchedulePlan):
+            engine.receive(Change(None, each), now=0.0)
     sets = sets_of(snapshot.objects)
     seen = sets.get((namespace, podset)) or PodSet(namespace, podset)
     chooser = engine.chooser(SCHEDULER_NAME)
@@ -209,6 +210,6 @@ def _not_asked(setup: Setup, chooser: Chooser, podset: str) -> Iterator[str]:
     settings = planner_settings(args if isinstance(args, Mapping) else None)
     if planners := planners_of(podset, tuple(chooser.cluster.objects(Service)), settings):
         names = ", ".join(each.name for each in planners)
-        yield f"the planner of the set, Service {names}, was not asked: this is what the built-in one plans"
+        yield f"the planner of the set, Service {names}, was not asked: the built-in planner made this plan"
     if setup.configuration.webhooks:
         yield "extenders have a say as well, and were not asked"

@@ -1,4 +1,4 @@
-"""The plan of a set as it is stored, beside where its pods are: what `longshore plan` shows."""
+"""The stored plan of a set next to the nodes where its pods are: what `longshore plan` shows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ from longshore.kube.resources import NODES, WHOLE_PODS
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import why_held
 
-# Where a pod is in view of its entry: on the node, on another one, on none yet, ended, or not there at all.
+# Where a pod is, compared to its entry: on the node, on another one, on none yet, ended, or missing.
 Standing = Literal["there", "elsewhere", "pending", "ended", "missing"]
 
 
@@ -30,7 +30,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Member(msgspec.Struct, frozen=True, rename="camel"):
-    """A pod of the set that the plan does not tell of."""
+    """A pod of the set without an entry."""
 
     pod: str
     runs_on: str
@@ -41,14 +41,14 @@ class StoredPlan(msgspec.Struct, frozen=True, rename="camel"):
     pod_set: str
     name: str
     planner: str | None
-    # Its cost, what any plan costs at least, and how much cheaper a better one could be, as a share.
+    # Its cost, the least that any plan costs, and how much cheaper a better plan could be, as a share.
     objective: float | None
     bound: float | None
     gap: float | None
     seconds: float | None
     entries: tuple[Entry, ...]
     without_entry: tuple[Member, ...]
-    # As the scheduler wrote them last.
+    # From the status of the plan.
     unplaced: tuple[UnplacedPod, ...]
     conditions: tuple[Condition, ...]
     # Empty if the caller may not see all nodes and pods.
@@ -62,7 +62,7 @@ async def stored_plan(client: Client, *, namespace: str, podset: str) -> StoredP
     view(found, Snapshot(()), namespace=namespace, podset=podset)
     room = [await readable(client, NODES), await readable(client, WHOLE_PODS, {"fieldSelector": NOT_ENDED})]
     warnings = tuple(f"node loads are not shown: {line}" for part in room for line in part.warnings)
-    objects = () if warnings else tuple(thing for part in room for thing in part.objects)
+    objects = () if warnings else tuple(each for part in room for each in part.objects)
     return view(found, Snapshot(objects, warnings), namespace=namespace, podset=podset)
 
 
@@ -123,11 +123,11 @@ def _coming(entries: Sequence[Entry], pods: Mapping[str, Pod]) -> Iterator[tuple
 
 def _loads(objects: Sequence[ApiObject], coming: Iterator[tuple[PodInfo, str]]) -> tuple[NodeLoad, ...]:
     cluster = ClusterState()
-    for thing in objects:
-        match thing:
+    for each in objects:
+        match each:
             case Node():
-                cluster.add_node(thing)
+                cluster.add_node(each)
             case Pod():
-                cluster.add_pod(thing)
-    # A pod that was bound between two looks is there already.
-    return node_loads(cluster, (each for each in coming if cluster.pod(each[0].pod.key) is None))
+                cluster.add_pod(each)
+    # A pod that was bound between the two reads is in the cluster already.
+    return node_loads(cluster, (pair for pair in coming if cluster.pod(pair[0].pod.key) is None))

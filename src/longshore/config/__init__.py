@@ -5,12 +5,12 @@
     profile.points["score"]                # (EnabledPlugin(name='TaintToleration', weight=3), …
     profile.args["NodeResourcesFit"]       # NodeResourcesFitArgs(…), defaults filled in
 
-The file is read as kube-scheduler 1.36 reads it: the same defaults, the same order of plugins, the same
-refusals, and no plugin is imported for it. All problems are found at once and raised together, as
+The file is read as kube-scheduler 1.36 reads it, with the same defaults, the same order of plugins and the
+same validation. No plugin is imported for it. All problems are found at once and raised together, as
 `InvalidConfiguration`.
 
-What is ours stands under the key `longshore`: `tieBreak`, `seed`, `pluginTimeout`, `plugins` and
-`measurements`. kube-scheduler itself refuses a file that has it, as it refuses every field it does not know.
+Longshore's own settings are under the key `longshore`: `tieBreak`, `seed`, `pluginTimeout`, `plugins` and
+`measurements`. kube-scheduler rejects a file with this key, as it rejects every field that it does not know.
 """
 
 from longshore.config.arguments import (

@@ -1,4 +1,4 @@
-"""Parts of pod specifications that arguments of plugins hold: node affinity and spread constraints."""
+"""Reads the parts of pod specifications in arguments of plugins: node affinity and spread constraints."""
 
 from longshore.api import (
     NodeAffinity,
@@ -80,7 +80,7 @@ def _is_int64(text: str) -> bool:
 
 
 def read_default_constraint(fields: Fields) -> TopologySpreadConstraint:
-    """A constraint of PodTopologySpread's own; its selector comes from the pod's services and owner."""
+    """Read a default constraint. Its selector follows from the services and the owner of each pod."""
     key = fields.needed_text("topologyKey", _LABEL_KEY)
     if key and not is_qualified_name(key):
         fields.problem("topologyKey", f"must be {_LABEL_KEY}, found {quoted(key)}")

@@ -28,7 +28,7 @@ _CPU_AND_MEMORY = (ResourceSpec("cpu"), ResourceSpec("memory"))
 
 
 class ShapePoint(Settings):
-    """How good a node is (0 to 10) that is used to this percentage."""
+    """The score, from 0 to 10, of a node with this utilization in percent."""
 
     utilization: int
     score: int
@@ -37,7 +37,7 @@ class ShapePoint(Settings):
 class ScoringStrategy(Settings):
     type: _Strategy = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
-    # Of RequestedToCapacityRatio, which needs one, and of no other.
+    # RequestedToCapacityRatio needs a shape, and no other type has one.
     shape: tuple[ShapePoint, ...] = ()
 
 
@@ -47,7 +47,7 @@ class DefaultPreemptionArgs(Settings):
 
 
 class DynamicResourcesArgs(Settings):
-    """Durations in seconds; a filter timeout of 0 is none."""
+    """Durations are in seconds. A filter timeout of 0 means no limit."""
 
     filter_timeout: float = 10.0
     binding_timeout: float = 600.0
@@ -81,7 +81,7 @@ class VolumeBindingArgs(Settings):
     bind_timeout_seconds: int = 600
 
 
-# Those of a plugin that is not kube-scheduler's are the mapping of the file.
+# The arguments of a plugin that is not kube-scheduler's are the mapping in the file.
 PluginArgs = (
     DefaultPreemptionArgs
     | DynamicResourcesArgs
@@ -112,7 +112,7 @@ def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
         fields.integer("minCandidateNodesAbsolute", 100, at_least=0),
     )
     if not args.min_candidate_nodes_percentage and not args.min_candidate_nodes_absolute:
-        fields.problem("minCandidateNodesAbsolute", "must not be 0 when minCandidateNodesPercentage is 0 too")
+        fields.problem("minCandidateNodesAbsolute", "must not be 0 if minCandidateNodesPercentage is 0 too")
     return args
 
 
@@ -144,7 +144,7 @@ def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
     def resource(item: Fields) -> ResourceSpec:
         spec = _resource(item, highest=1)
         if spec.name and spec.name in seen:
-            item.problem("name", f"{quoted(spec.name)} is listed already; keep one of them")
+            item.problem("name", f"{quoted(spec.name)} is already listed; keep one of them")
         seen.add(spec.name)
         return spec
 
@@ -230,7 +230,7 @@ _READERS: Mapping[str, Callable[[Fields], PluginArgs]] = {
 
 
 def read_arguments(name: str, fields: Fields) -> PluginArgs:
-    """The arguments of one default plugin; they may say their kind, which must be the right one then."""
+    """Read the arguments of a default plugin. They may have an apiVersion and a kind, which must be right."""
     for field, wanted in (("apiVersion", API_VERSION), ("kind", f"{name}Args")):
         said = fields.text(field, wanted)
         if said != wanted:

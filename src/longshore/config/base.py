@@ -1,4 +1,4 @@
-"""What all parts of the configuration have in common."""
+"""The base of all parts of a configuration."""
 
 from typing import dataclass_transform
 
@@ -7,7 +7,7 @@ import msgspec
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 
-# Tells type checkers what msgspec does anyway: subclasses are frozen too.
+# This tells type checkers what msgspec does anyway: subclasses are frozen too.
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Settings(msgspec.Struct, frozen=True, rename="camel"):
-    """Part of a configuration: as in the file outside, snake case inside."""
+    """A part of a configuration, whose fields are in camel case in the file and in snake case here."""

@@ -1,7 +1,7 @@
-"""The text of a YAML file as plain values: mappings, lists, texts, numbers, booleans and nothing.
+"""Reads the text of a YAML file as plain values: mappings, lists, texts, numbers, booleans and nothing.
 
-Stricter than PyYAML's own construction where that hides mistakes: a key given twice is a problem, and only
-what kube-scheduler's reader takes for a number is one, so `1:30` and dates stay texts.
+It is stricter than PyYAML where that hides mistakes. A key that is given twice is a problem, and only what
+kube-scheduler reads as a number is a number, so that `1:30` and dates remain texts.
 """
 
 import math
@@ -17,11 +17,11 @@ _TAG = "tag:yaml.org,2002:"
 _TRUE = {"true", "yes", "on"}
 _INTEGER = re.compile(r"([-+]?)(?:0x([0-9a-fA-F]+)|0o?([0-7]+)|0b([01]+)|(0|[1-9][0-9_]*))")
 _BASES = (16, 8, 2, 10)
-_NEEDS = "apiVersion, kind and what is to be configured"
+_NEEDS = "apiVersion, kind and the configuration"
 
 
 class _Loader(yaml.SafeLoader):
-    """Used as far as the tree of nodes, and in Python: its places and errors beat the C parser's."""
+    """Makes the tree of nodes. It is the parser in Python, whose places and errors are better than in C."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's way to configure a class
 
@@ -50,9 +50,9 @@ def text(path: str | Path) -> str:
 
 
 def read(text: str, source: str, report: Report, *, needs: str = _NEEDS) -> object:
-    """The one document of the file; a key given twice goes to the report, what is not YAML is raised.
+    """Return the only document of the file. Raise InvalidConfiguration if the text is not YAML.
 
-    `needs` is what whoever wrote nothing at all is told to write.
+    Keys that are given twice are reported. `needs` is what an error about an empty file says is missing.
     """
     try:
         return _Conversion(report).value(_only_document(text, needs), "")
@@ -80,7 +80,7 @@ def _only_document(text: str, needs: str) -> yaml.Node:
         if not isinstance(node, yaml.ScalarNode) or node.value
     ]
     if not documents:
-        raise _Unreadable(f"the file is empty; it needs {needs}")
+        raise _Unreadable(f"the file is empty; it must have {needs}")
     if len(documents) > 1:
         raise _Unreadable(f"{_place(documents[1].start_mark)}: a second document; keep one in the file")
     return documents[0]
@@ -130,7 +130,7 @@ class _Conversion:
         return merged | own
 
     def _merged(self, node: yaml.Node, path: str) -> dict[str, object]:
-        """What `<<` brings in; of several mappings the first counts."""
+        """Return the mappings that `<<` merges. The first of several takes precedence."""
         content = self.value(node, path)
         together: dict[str, object] = {}
         for part in content if isinstance(content, list) else [content]:
@@ -171,4 +171,4 @@ def _integer(text: str) -> int:
 
 def _unknown_tag(node: yaml.Node) -> _Unreadable:
     tag = node.tag.replace(_TAG, "!!")
-    return _Unreadable(f"{_place(node.start_mark)}: the tag {quoted(tag)} has no meaning here; remove it")
+    return _Unreadable(f"{_place(node.start_mark)}: the tag {quoted(tag)} is not supported; remove it")

@@ -1,8 +1,8 @@
 """Reads a mapping of the file field by field.
 
-A reader is a function of `Fields` that takes each field it knows; whatever it did not take is an unknown
-field. A value of the wrong type is reported and read as the default, so that one pass finds all that is
-wrong. As in kube-scheduler, a field that is null counts as left out.
+A reader is a function of `Fields` that reads each field that it knows. The other fields are reported as
+unknown. A value of the wrong type is reported and read as the default, so that all problems are found in one
+pass. As in kube-scheduler, a field that is null counts as left out.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -27,18 +27,18 @@ class Fields:
         self.report = report
 
     def problem(self, name: str, text: str, *, item: int | None = None) -> None:
-        """About a field, or about an item of it."""
+        """Report a problem of a field, or of an item of it."""
         self.report.problem(child(self.path, name) + ("" if item is None else f"[{item}]"), text)
 
     def warning(self, name: str, text: str) -> None:
         self.report.warning(child(self.path, name), text)
 
     def given(self, name: str) -> bool:
-        """An empty list counts as left out, like null."""
+        """Whether the field has a value. An empty list counts as left out, like null."""
         return self._content.get(name) not in (None, [])
 
     def count(self, name: str) -> int:
-        """How many items a list has; 0 for all else."""
+        """Return the number of items of a list, or 0 for any other value."""
         value = self._content.get(name)
         return len(value) if isinstance(value, list) else 0
 
@@ -50,7 +50,7 @@ class Fields:
         self.problem(name, f"must be {wanted}, found {found(value)}", item=item)
 
     def text(self, name: str, default: str = "") -> str:
-        """An empty text counts as left out."""
+        """Return a text. An empty text counts as left out."""
         value = self._take(name)
         if isinstance(value, str):
             return value or default
@@ -65,7 +65,7 @@ class Fields:
         return self.text(name)
 
     def choice(self, name: str, allowed: Collection[S]) -> S | None:
-        """One of the allowed texts; None where it is left out or wrong."""
+        """Return one of the allowed texts, or None if the field is left out or invalid."""
         value = self._take(name)
         for option in allowed:
             if value == option:
@@ -81,7 +81,7 @@ class Fields:
         return self.choice(name, allowed)
 
     def refuse(self, name: str, why: str) -> None:
-        """A field that kube-scheduler knows, but that must not be there."""
+        """Report a field that kube-scheduler knows but that is not allowed here."""
         if self._take(name) is not None:
             self.problem(name, why)
 
@@ -108,7 +108,7 @@ class Fields:
         return value
 
     def number(self, name: str, default: float) -> float:
-        """A number; 0 counts as left out."""
+        """Return a number. 0 counts as left out."""
         value = self._take(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= FLOAT32_MAX:
             return float(value) or default
@@ -117,7 +117,7 @@ class Fields:
         return default
 
     def duration(self, name: str, default: float) -> float:
-        """A duration as Go writes it ("1m30s"), in seconds."""
+        """Return the seconds of a duration in Go's format, such as 1m30s."""
         value = self._take(name)
         if value is None:
             return default
@@ -130,7 +130,7 @@ class Fields:
     def texts(
         self, name: str, wanted: str = "a text", valid: Callable[[str], bool] = lambda _: True
     ) -> tuple[str, ...]:
-        """The items that are texts and valid; the others are reported."""
+        """Return the items that are valid texts, and report the others."""
         good = []
         for index, item in enumerate(self._list(name, "a list of texts")):
             if isinstance(item, str) and valid(item):
@@ -140,7 +140,7 @@ class Fields:
         return tuple(good)
 
     def mapping(self, name: str) -> Mapping[str, object]:
-        """A mapping as it is in the file."""
+        """Return a mapping as it is in the file."""
         value = self._take(name)
         if isinstance(value, dict):
             return value
@@ -149,7 +149,7 @@ class Fields:
         return {}
 
     def nested(self, name: str, reader: "Callable[[Fields], T]") -> T:
-        """What the reader makes of the mapping; one that was left out is read as an empty one."""
+        """Return what the reader makes of the mapping, which is empty if it was left out."""
         value = self._take(name)
         if isinstance(value, dict | None):
             return read_mapping(value or {}, child(self.path, name), self.report, reader)
@@ -161,7 +161,7 @@ class Fields:
         return None if value is None else self.nested(name, reader)
 
     def each(self, name: str, reader: "Callable[[Fields], T]") -> tuple[T, ...]:
-        """One result for each item, also for one that is no mapping: positions stay those of the file."""
+        """Return a result for each item, also if it is not a mapping, so that indexes match the file."""
         results = []
         for index, item in enumerate(self._list(name, "a list of mappings")):
             if isinstance(item, dict):
@@ -196,12 +196,12 @@ def read_mapping(
 
 
 def _read_nothing(reader: Callable[[Fields], T]) -> T:
-    """The defaults, without the problems of leaving all out: what stands there instead is the problem."""
+    """Return the defaults, and report nothing: the value that is there instead was reported already."""
     return reader(Fields({}, "", Report()))
 
 
 def _whole(at_least: int, at_most: int, *, too_large: bool = False) -> str:
-    """The range in words; the limits of 32 and 64 bits are named only where they were passed."""
+    """Describe the range in words. It names the limits of 32 and 64 bits only if they were exceeded."""
     if at_most not in (INT32_MAX, INT64_MAX):
         return f"a whole number from {at_least} to {at_most}"
     if too_large:

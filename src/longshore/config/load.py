@@ -1,4 +1,4 @@
-"""From the file to the configuration: what concerns the whole of it."""
+"""Reads a configuration file as a whole."""
 
 import re
 from collections.abc import Mapping
@@ -34,14 +34,14 @@ _KIND = "KubeSchedulerConfiguration"
 _FIT = "NodeResourcesFit"
 _PLUGIN_SOURCE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*|.+\.py")
 _TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
-# What they may say is said in the same way in v1, but for some fields and plugins that were removed.
+# Their fields and plugins are those of v1, except for some that v1 removed.
 _OLDER = tuple(f"kubescheduler.config.k8s.io/{version}" for version in ("v1beta2", "v1beta3"))
-# Fields that many files still have from v1beta2.
+# Fields of v1beta2 that many files still have.
 _REMOVED = ("healthzBindAddress", "metricsBindAddress")
 
 
 def default_configuration(scheduler_name: str = "longshore") -> Configuration:
-    """What counts without a file: the default plugins for one scheduler name, and a lease of that name."""
+    """Return the configuration without a file: the default plugins and a lease under one scheduler name."""
     return Configuration(
         profiles=(default_profile(scheduler_name),),
         leader_election=LeaderElection(resource_name=scheduler_name),
@@ -49,12 +49,12 @@ def default_configuration(scheduler_name: str = "longshore") -> Configuration:
 
 
 def load(path: str | Path, *, known: Mapping[str, PluginPoints]) -> Loaded:
-    """The configuration in a file. `known` holds the plugins that are not kube-scheduler's, by name."""
+    """Read a file. `known` has the extension points of the plugins that are not kube-scheduler's, by name."""
     return parse(document.text(path), source=str(path), known=known)
 
 
 def parse(text: str, *, source: str, known: Mapping[str, PluginPoints] | None = None) -> Loaded:
-    """The configuration in a text; `source` is what problems call it."""
+    """Read a text. `source` is the name that problems give it."""
     report = Report()
     content = _content(text, source, report)
     configuration = read_mapping(content, "", report, lambda fields: _configuration(fields, known or {}))
@@ -64,7 +64,7 @@ def parse(text: str, *, source: str, known: Mapping[str, PluginPoints] | None = 
 
 
 def plugin_sources(path: str | Path) -> tuple[str, ...]:
-    """Where the file says that further plugins come from: the names in the rest of it may be theirs.
+    """Return the sources of plugins in the file, which have to be known before the rest of it is read.
 
     Problems outside of `longshore` are left to `load`.
     """
@@ -77,14 +77,14 @@ def plugin_sources(path: str | Path) -> tuple[str, ...]:
 
 
 def _content(text: str, source: str, report: Report) -> dict[str, object]:
-    """The document, if it says that it is what we read."""
+    """Return the document, if its kind and version are the right ones."""
     content = document.read(text, source, report)
     if not isinstance(content, dict):
         raise InvalidConfiguration(source, [f"must be a {_KIND}, found {found(content)}"])
     problems = []
     version, kind = content.get("apiVersion"), content.get("kind")
     if version in _OLDER:
-        read_as = f"{version} is read as {API_VERSION}, with the default plugins and weights of that"
+        read_as = f"{version} is read as {API_VERSION}, with its default plugins and weights"
         report.warning("apiVersion", f"{read_as}; write {API_VERSION}")
     elif version != API_VERSION:
         old = isinstance(version, str) and version.startswith("kubescheduler.config.k8s.io/")
@@ -184,18 +184,18 @@ def _longshore(fields: Fields) -> LongshoreSettings:
 def _warn_of_shared_lease(
     fields: Fields, election: LeaderElection, profiles: tuple[ProfileConfiguration, ...]
 ) -> None:
-    """A scheduler beside kube-scheduler that asks for the same lease would wait for ever."""
+    """Warn if the scheduler would wait forever for the lease of the kube-scheduler next to it."""
     lease = (election.resource_namespace, election.resource_name)
     beside = all(profile.scheduler_name != DEFAULT_SCHEDULER_NAME for profile in profiles)
     if election.leader_elect and lease == ("kube-system", "kube-scheduler") and beside:
-        own = "the lease is kube-scheduler's own; name another one to run beside it"
+        own = "this is the lease of kube-scheduler; specify another one to run next to it"
         fields.report.warning("leaderElection.resourceName", own)
 
 
 def _without_ignored(
     fields: Fields, profiles: tuple[ProfileConfiguration, ...], webhooks: tuple[Webhook, ...]
 ) -> tuple[ProfileConfiguration, ...]:
-    """NodeResourcesFit ignores what extenders look after alone, and then no longer what its own list says."""
+    """Make NodeResourcesFit ignore the resources that only extenders manage, instead of those in its list."""
     ignored = tuple(
         resource.name
         for webhook in webhooks
@@ -210,9 +210,7 @@ def _without_ignored(
         if not isinstance(args, NodeResourcesFitArgs):
             raise TypeError(f"the arguments of {_FIT} are {type(args)}")
         if set(args.ignored_resources) - set(ignored):
-            replaced = (
-                "the ignoredResources of NodeResourcesFit give way to the resources that extenders manage"
-            )
+            replaced = "the resources that extenders manage replace the ignoredResources of NodeResourcesFit"
             fields.report.warning(f"profiles[{index}].pluginConfig", replaced)
         new = msgspec.structs.replace(args, ignored_resources=ignored)
         results.append(msgspec.structs.replace(profile, args={**profile.args, _FIT: new}))

@@ -1,12 +1,12 @@
-"""Where measurements of nodes come from: `longshore.measurements`, or a file that holds the same keys alone.
+"""Reads where measurements of nodes come from: from `longshore.measurements`, or from a file with its keys.
 
     provider: prometheus
     address: http://prometheus.monitoring:9090
     nodeLabel: instance
     nodeFrom: internalIP
 
-Measures go by the names of `cluster.measures`; `queries` says what to ask Prometheus for each of them, and
-under `cpu/time`, `memory/time` and `congestion/time` when the newest sample of all that was taken.
+Measures have the names of `cluster.measures`. `queries` has the Prometheus query for each of them, and under
+`cpu/time`, `memory/time` and `congestion/time` the query for the time of the newest sample.
 """
 
 import re
@@ -43,7 +43,7 @@ TIMES = ("cpu/time", "memory/time", "congestion/time")
 
 _PROVIDERS: tuple[ProviderName, ...] = get_args(ProviderName)
 _NODE_FROM: tuple[NodeFrom, ...] = get_args(NodeFrom)
-# What only some providers look at; the others must not be given it, or it would be without effect.
+# The fields that only some providers use. With other providers they are an error, since they have no effect.
 _HTTP: tuple[ProviderName, ...] = ("prometheus", "load-watcher")
 _ONLY_FOR: dict[str, tuple[ProviderName, ...]] = {
     **dict.fromkeys(("address", "caFile", "tokenFile", "insecureSkipVerify", "headers"), _HTTP),
@@ -55,24 +55,24 @@ _HEADER = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 
 
 class MeasurementSettings(Settings):
-    """Durations in seconds. `annotations` are read from the nodes that are watched anyway."""
+    """Settings of measurements. Durations are in seconds."""
 
     provider: ProviderName = "annotations"
     address: str = ""
-    # How often the provider is asked.
+    # The time between two queries to the provider.
     interval: float = 30.0
-    # Values that are older are as good as none.
+    # Older values are ignored.
     max_age: float = 300.0
-    # How long a new pod takes to show in the measurements in full: as a rule as long as means are over.
+    # The time after which a new pod is fully contained in the measurements, usually the window of the means.
     settle: float = 900.0
-    # Mean, deviation and percentiles are over this long, for metrics-server and in the queries that we know.
+    # The time over which metrics-server and the default queries compute means, deviations and percentiles.
     window: float = 900.0
-    # What to ask Prometheus by measure, in place of the defaults; an empty text leaves the measure out.
+    # Prometheus queries by measure, which replace the defaults. An empty query leaves the measure out.
     queries: Mapping[str, str] = {}
-    # The label that tells the node, and what of the node it holds.
+    # The label that identifies the node, and what it contains: the node's name or its address.
     node_label: str = "instance"
     node_from: NodeFrom = "name"
-    # With one group: the part of the label that counts.
+    # A regular expression with one group, which matches the part of the label that identifies the node.
     node_pattern: str = ""
     ca_file: str = ""
     token_file: str = ""
@@ -81,7 +81,7 @@ class MeasurementSettings(Settings):
 
 
 def load_measurements(path: str | Path) -> MeasurementSettings:
-    """The settings in a file of their own. All that is wrong with it is raised as one line."""
+    """Read the settings from a separate file. Raise InvalidConfiguration with all problems in one line."""
     report = Report()
     content = document.read(document.text(path), str(path), report, needs="at least a provider")
     if not isinstance(content, dict):
@@ -96,7 +96,7 @@ def read_measurements(fields: Fields) -> MeasurementSettings:
     provider = fields.choice("provider", _PROVIDERS) or "annotations"
     for name, providers in _ONLY_FOR.items():
         if provider not in providers and fields.given(name):
-            fields.problem(name, f"is for {either(providers)}, and the provider is {provider}; remove it")
+            fields.problem(name, f"is only for {either(providers)}, not for {provider}; remove it")
     window = _positive(fields, "window", 900.0)
     settings = MeasurementSettings(
         provider=provider,
@@ -134,14 +134,14 @@ def _positive(fields: Fields, name: str, default: float) -> float:
 
 
 def _address(fields: Fields, *, needed: bool) -> str:
-    wanted = "where the provider is, http://HOST:PORT or https://HOST:PORT"
+    wanted = "the address of the provider, http://HOST:PORT or https://HOST:PORT"
     address = fields.needed_text("address", wanted) if needed else fields.text("address")
     if not address:
         return ""
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, or half a pair of brackets
+    except ValueError:  # the port is not a number, or a bracket is missing
         usable = False
     if not usable or parts.query or parts.fragment:
         fields.problem("address", f"must be {wanted}, found {quoted(address)}")
@@ -152,10 +152,13 @@ def _queries(fields: Fields) -> dict[str, str]:
     queries: dict[str, str] = {}
     for name, query in fields.mapping("queries").items():
         if name not in (*MEASURES, *TIMES):
-            near = suggestion(name, (*MEASURES, *TIMES)) or f"; there are {', '.join((*MEASURES, *TIMES))}"
-            fields.problem("queries", f"no measure is called {quoted(name)}{near}")
+            near = (
+                suggestion(name, (*MEASURES, *TIMES))
+                or f"; the measures are {', '.join((*MEASURES, *TIMES))}"
+            )
+            fields.problem("queries", f"there is no measure {quoted(name)}{near}")
         elif not isinstance(query, str | None):
-            fields.problem("queries", f"that of {name} must be a text, found {found(query)}")
+            fields.problem("queries", f"the query of {name} must be a text, found {found(query)}")
         else:
             queries[name] = (query or "").strip()
     return queries
@@ -166,10 +169,10 @@ def _pattern(fields: Fields) -> str:
     try:
         groups = re.compile(pattern).groups
     except (re.error, RecursionError, OverflowError) as error:
-        fields.problem("nodePattern", f"must be a regular expression, but {error}")
+        fields.problem("nodePattern", f"must be a regular expression: {error}")
         return ""
     if pattern and groups != 1:
-        fields.problem("nodePattern", f"must have one group (…) with what tells the node, found {groups}")
+        fields.problem("nodePattern", f"must have one group (…) that identifies the node, found {groups}")
     return pattern
 
 
@@ -177,11 +180,11 @@ def _headers(fields: Fields) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in fields.mapping("headers").items():
         if not _HEADER.fullmatch(name):
-            fields.problem("headers", f"{quoted(name)} cannot be the name of a header")
+            fields.problem("headers", f"{quoted(name)} is not a valid name of a header")
         elif not isinstance(value, str) or not (value.isprintable() and value.isascii()):
             fields.problem("headers", f"{name} must be a text of printable ASCII, found {found(value)}")
         elif name.lower() == "authorization" and fields.given("tokenFile"):
-            fields.problem("headers", "Authorization comes from tokenFile already; keep one of them")
+            fields.problem("headers", "tokenFile already sets Authorization; keep one of them")
         else:
             headers[name] = value
     return headers

@@ -1,7 +1,7 @@
-"""kube-scheduler's plugins as the configuration file knows them: names, points, default order and weights.
+"""The table of kube-scheduler's plugins: their names, extension points, default order and default weights.
 
-This is the table of kube-scheduler 1.36.3, not of what Longshore has: the file is checked against it without
-importing any plugin.
+A configuration file is checked against it, and no plugin is imported for that. The table is that of
+kube-scheduler 1.36.3, and contains plugins that Longshore does not have.
 """
 
 from collections.abc import Mapping, Set
@@ -11,23 +11,23 @@ import msgspec
 PluginPoints = Set[str]
 
 MULTI_POINT = "multiPoint"
-# Part of the alpha scheduling of whole pod groups; the file may name them, nothing is called there yet.
+# Extension points of an alpha feature, the scheduling of pod groups. A file may name them, without effect.
 PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 
 
 class KubeSchedulerPlugin(msgspec.Struct, frozen=True):
-    """A plugin of kube-scheduler. Weight 0: the default set gives none, which counts as 1 where it scores."""
+    """A plugin of kube-scheduler. With the weight 0 the default set has none, and a Score counts once."""
 
     points: PluginPoints
     weight: int = 0
-    # Belongs to the default set; else a file has to enable it.
+    # Whether the plugin is part of the default set. If not, a file has to enable it.
     default: bool = True
-    # What the file says about it has no effect in Longshore yet.
+    # Whether everything that a file says about the plugin has no effect in Longshore yet.
     inert: bool = False
 
     @property
     def absent(self) -> bool:
-        """Longshore has no such plugin: it is left out of the profiles, also where the file enables it."""
+        """Whether Longshore lacks the plugin. Then it is left out of profiles that enable it."""
         return self.inert and not self.default
 
 
@@ -37,7 +37,7 @@ def _plugin(
     return KubeSchedulerPlugin(frozenset(points.split()), weight, default, inert)
 
 
-# In the order of the default MultiPoint set.
+# The order is that of the default MultiPoint set.
 KUBE_SCHEDULER_PLUGINS: Mapping[str, KubeSchedulerPlugin] = {
     "SchedulingGates": _plugin("preEnqueue"),
     "PrioritySort": _plugin("queueSort"),
@@ -53,7 +53,7 @@ KUBE_SCHEDULER_PLUGINS: Mapping[str, KubeSchedulerPlugin] = {
     "VolumeZone": _plugin("preFilter filter"),
     "PodTopologySpread": _plugin("preFilter filter preScore score", 2),
     "InterPodAffinity": _plugin("preFilter filter preScore score", 2),
-    # Longshore's turns away the pods that claim resources, so it stays in the profiles.
+    # Longshore's plugin of this name rejects pods with resource claims, so it stays in the profiles.
     "DynamicResources": _plugin(
         "preEnqueue preFilter filter postFilter score reserve preBind", 2, inert=True
     ),
@@ -67,10 +67,11 @@ KUBE_SCHEDULER_PLUGINS: Mapping[str, KubeSchedulerPlugin] = {
     "PodGroupPodsCount": _plugin("placementScore", 1, default=False, inert=True),
 }
 
-# Where files of others have a plugin of ours that has nothing to do there: Pallet's gives scores.
+# Extension points at which existing files enable a plugin that does nothing there in Longshore. The plugin of
+# this name in Pallet scores nodes.
 IDLE_POINTS: Mapping[str, PluginPoints] = {"PodSetPlanner": frozenset({"preScore", "score"})}
 
-# Plugins that older versions had, and what took their place.
+# Plugins of older versions, and what replaced them.
 REMOVED_PLUGINS: Mapping[str, str] = {
     "AzureDiskLimits": "NodeVolumeLimits",
     "CinderLimits": "NodeVolumeLimits",

@@ -1,4 +1,4 @@
-"""What is wrong with a file: every problem of it, each one line that begins with its path in the file."""
+"""The problems of a file: each is a line that begins with a path in the file."""
 
 import difflib
 import json
@@ -10,7 +10,7 @@ _LONGEST = 60
 
 
 class InvalidConfiguration(UserError):
-    """The file cannot be used. As text, the first problem and how many more there are, in one line."""
+    """The file is invalid. The message is one line: the first problem, and how many more there are."""
 
     def __init__(self, source: str, problems: Iterable[str], warnings: Iterable[str] = ()) -> None:
         self.source = source
@@ -22,14 +22,14 @@ class InvalidConfiguration(UserError):
 
 
 class Report:
-    """Collects what a reader finds."""
+    """Collects the problems and warnings that a reader finds."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.warnings: list[str] = []
-        # The plugins that the file enables or disables by name, somewhere.
+        # The names of the plugins that the file enables or disables anywhere.
         self.plugins: set[str] = set()
-        # Where the arguments of plugins are, by the paths of profiles and the names of plugins.
+        # The path of a plugin's arguments, by the path of the profile and the plugin's name.
         self.arguments: dict[tuple[str, str], str] = {}
 
     def problem(self, path: str, text: str) -> None:
@@ -40,20 +40,20 @@ class Report:
 
 
 def child(path: str, name: str) -> str:
-    """The path of a field: `profiles[0].schedulerName`, or `labels["a b"]` where a dot would not be clear."""
+    """Return the path of a field, such as `profiles[0].schedulerName`, or `labels["a b"]` for other names."""
     if not name.replace("-", "_").isidentifier():
         return f"{path}[{quoted(name)}]"
     return f"{path}.{name}" if path else name
 
 
 def quoted(text: str) -> str:
-    """In quotation marks and on one line, whatever it holds."""
+    """Return the text in quotation marks and on one line, whatever it contains."""
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return json.dumps(shown, ensure_ascii=not shown.isprintable())
 
 
 def found(value: object) -> str:
-    """A value of the wrong type in words."""
+    """Describe a value of the wrong type in words."""
     match value:
         case None:
             return "nothing"
@@ -72,13 +72,13 @@ def found(value: object) -> str:
 
 
 def either(allowed: Iterable[str]) -> str:
-    """`a, b or c`"""
+    """Join the texts, as in `a, b or c`."""
     *others, last = allowed
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def suggestion(name: str, allowed: Iterable[str]) -> str:
-    """`; did you mean "x"?` where a known name is near, else nothing."""
+    """Return `; did you mean "x"?` if an allowed name is similar, or else nothing."""
     by_folded = {known.casefold(): known for known in allowed}
     near = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.7)
     return f"; did you mean {quoted(by_folded[near[0]])}?" if near else ""

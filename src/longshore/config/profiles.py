@@ -1,4 +1,4 @@
-"""Reads the profiles: plugin sets, arguments, and what must hold between profiles."""
+"""Reads the profiles: their plugin sets, their arguments, and the rules that hold between profiles."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -22,12 +22,12 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
 class Plugins:
-    """All plugins that a file may name, and those named in it that have no effect yet."""
+    """The plugins that a file may name. It notes which of those in the file have no effect."""
 
     def __init__(self, known: Mapping[str, PluginPoints]) -> None:
         defaults = {name: plugin.points for name, plugin in KUBE_SCHEDULER_PLUGINS.items()}
         absent = {name for name, plugin in KUBE_SCHEDULER_PLUGINS.items() if plugin.absent}
-        # Somebody's own plugin may take the place of one that is not there, but of no other default.
+        # A plugin may replace a default plugin that Longshore lacks, but no other default plugin.
         own = {name: points for name, points in known.items() if name not in defaults or name in absent}
         self.implements: Mapping[str, PluginPoints] = defaults | own
         self.own = own.keys()
@@ -44,36 +44,36 @@ class Plugins:
 
     def warn_of_inert(self, report: Report) -> None:
         if self._inert_in_file:
-            report.warning(", ".join(self._inert_in_file), "accepted, but without effect in Longshore yet")
+            report.warning(", ".join(self._inert_in_file), "accepted, but has no effect in Longshore yet")
         for name, points in self._idle_in_file.items():
             report.warning(
-                name, f"accepted at {' and '.join(sorted(points))}, where it has nothing to do here"
+                name, f"accepted at {' and '.join(sorted(points))}, but has no effect there in Longshore"
             )
 
     def check(self, fields: Fields, name: str) -> bool:
-        """Is it known? If not, that is a problem of the field `name`."""
+        """Whether the plugin is known. If not, report it as a problem of the field `name`."""
         if not name or name in self.implements:
             return bool(name)
         fields.problem("name", f"unknown plugin {quoted(name)}{self._hint(name)}")
         return False
 
     def check_disabled(self, fields: Fields, name: str) -> None:
-        """Only worth a warning: kube-scheduler lets files disable plugins that only older versions had."""
+        """Warn of an unknown plugin. As in kube-scheduler, files can disable plugins of older versions."""
         if name and name != ALL and name not in self.implements:
             fields.warning("name", f"there is no plugin {quoted(name)} to disable{self._hint(name)}")
 
     def _hint(self, name: str) -> str:
         if name == ALL:
-            return ": it stands for all plugins, and only among the disabled"
+            return ": it stands for all plugins, and is allowed only under disabled"
         if name in REMOVED_PLUGINS:
-            return f": it was removed, and {REMOVED_PLUGINS[name]} took its place"
+            return f": it was removed and replaced by {REMOVED_PLUGINS[name]}"
         return suggestion(name, self.implements)
 
 
 def read_profiles(
     fields: Fields, known: Mapping[str, PluginPoints], percentage: int
 ) -> tuple[ProfileConfiguration, ...]:
-    """At least one: no profiles at all means the default one."""
+    """Read the profiles. Without any, the default profile is used."""
     plugins = Plugins(known)
     name = "" if fields.count("profiles") > 1 else DEFAULT_SCHEDULER_NAME
     profiles = fields.each("profiles", lambda profile: _profile(profile, plugins, name, percentage))
@@ -94,7 +94,7 @@ def _profile(fields: Fields, plugins: Plugins, default_name: str, percentage: in
     if default_name and not fields.given("schedulerName"):
         name = fields.text("schedulerName", default_name)
     else:
-        name = fields.needed_text("schedulerName", "a name of its own for each profile")
+        name = fields.needed_text("schedulerName", "a name that no other profile has")
     sets = fields.nested("plugins", lambda inner: _sets(inner, plugins))
     points = resolve(sets, plugins.implements)
     _check_points(fields, points)
@@ -129,13 +129,11 @@ def _set(fields: Fields, *, point: str, plugins: Plugins) -> PluginSet:
             return
         points = plugins.implements[name]
         if name in enabled:
-            item.problem("name", f"{name} is enabled here already; keep one of them")
+            item.problem("name", f"{name} is already enabled here; keep one of them")
         elif point in IDLE_POINTS.get(name, ()):
             plugins.note_idle(name, point)
         elif point != MULTI_POINT and point not in points:
-            item.problem(
-                "name", f"{name} has nothing to call at {point}, only at {', '.join(sorted(points))}"
-            )
+            item.problem("name", f"{name} does not implement {point}, only {', '.join(sorted(points))}")
         else:
             enabled[name] = weight
             if name in plugins.inert or point in PLACEMENT_POINTS:
@@ -162,7 +160,7 @@ def _arguments(fields: Fields, plugins: Plugins) -> dict[str, PluginArgs]:
             item.mapping("args")
             return
         if name in seen:
-            item.problem("name", f"{name} has its arguments already; keep one of them")
+            item.problem("name", f"{name} already has arguments; keep one of them")
         seen.add(name)
         item.report.arguments[fields.path, name] = child(item.path, "args")
         if name in plugins.inert:
@@ -192,13 +190,13 @@ def _check_names(fields: Fields, profiles: tuple[ProfileConfiguration, ...]) -> 
     for index, profile in enumerate(profiles):
         name = profile.scheduler_name
         if name and name in first:
-            taken = f"{quoted(name)} is the name of profiles[{first[name]}] already; each needs its own"
+            taken = f"{quoted(name)} is already the name of profiles[{first[name]}]; each needs its own"
             fields.report.problem(f"profiles[{index}].schedulerName", taken)
         first.setdefault(name, index)
 
 
 def _check_queue_sort(fields: Fields, profiles: tuple[ProfileConfiguration, ...]) -> None:
-    """All profiles share one queue, so it must be sorted in one way."""
+    """Report profiles that sort the queue in different ways. All profiles share one queue."""
     sorts = [profile.points["queueSort"] for profile in profiles]
     for index in range(1, len(profiles)):
         if len(sorts[0]) != 1 or len(sorts[index]) != 1:
@@ -208,5 +206,5 @@ def _check_queue_sort(fields: Fields, profiles: tuple[ProfileConfiguration, ...]
             same = f"must be the same in all profiles, found {here} here and {name} in profiles[0]"
             fields.report.problem(f"profiles[{index}].plugins.queueSort", same)
         elif profiles[index].args.get(name) != profiles[0].args.get(name):
-            same = f"the arguments of {name} must be the same in all profiles, as it sorts their one queue"
+            same = f"the arguments of {name} must be the same in all profiles, which share one queue"
             fields.report.problem(f"profiles[{index}].pluginConfig", same)

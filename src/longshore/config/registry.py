@@ -1,12 +1,12 @@
-"""Plugins that do not belong to Longshore: found, looked at and registered under their names.
+"""Finds plugins in files and packages, checks them and registers them under their names.
 
-They come from files (`FILE.py`), from modules (`module:attribute`) and from the entry points of installed
-packages, in the group `longshore.plugins`. A file's plugins are the classes that it defines with a method of
-a point, unless their names begin with an underscore, and its functions with `@filter_plugin` or
-`@score_plugin`. A class is made with the keyword arguments `args`, what the configuration says, and `handle`,
-what the engine lets it do, as far as its constructor takes them.
+Plugins come from files (`FILE.py`), from modules (`module:attribute`) and from the entry points of installed
+packages in the group `longshore.plugins`. The plugins of a file are its functions with `@filter_plugin` or
+`@score_plugin`, and the classes that it defines with a method of an extension point, unless their names begin
+with an underscore. A class gets the keyword arguments that its constructor takes: `args`, the arguments in
+the configuration, and `handle`, a `Handle`.
 
-Whatever is wrong with a plugin is told in one line that begins with its file and line.
+An error in a plugin is reported in one line, which begins with its file and line number.
 """
 
 import importlib
@@ -35,8 +35,8 @@ _OURSELVES = "longshore"
 
 _IN_MODULE = re.compile(r"([^\W\d][\w.]*):([^\W\d][\w.]*)")
 _PLUGIN = (
-    "a plugin is a class with a name and the method of a point, or a function with @filter_plugin "
-    "or @score_plugin"
+    "a plugin is a class with a name and a method of an extension point, or a function with "
+    "@filter_plugin or @score_plugin"
 )
 _NO_ARGUMENTS: Mapping[str, object] = MappingProxyType({})
 _GIVEN = ("args", "handle")
@@ -56,9 +56,9 @@ class PluginNotMade(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A plugin that can be made: it is its own factory.
+    """A plugin under its name. It is a factory, which makes the plugin.
 
-    `source` is where the user said it comes from, `place` the file and line where it is defined.
+    `source` is where the user said that it comes from, and `place` the file and line where it is defined.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Registered:
 
     @property
     def own(self) -> bool:
-        """Longshore's own: it needs no watching."""
+        """Whether the plugin is part of Longshore, and needs no time limit."""
         defined = self.thing.function if isinstance(self.thing, FunctionPlugin) else self.thing
         return str(defined.__module__).startswith("longshore.")
 
@@ -91,7 +91,7 @@ class Registered:
 
 
 def load_plugins(sources: Iterable[str] = ()) -> dict[str, Registered]:
-    """All plugins of the sources and of other packages, by name. One that is named twice counts once."""
+    """Return the plugins of these sources and of installed packages by name. Raise UserError."""
     files: dict[Path, ModuleType] = {}
     registered: dict[str, Registered] = {}
     for source in sources:
@@ -104,7 +104,7 @@ def load_plugins(sources: Iterable[str] = ()) -> dict[str, Registered]:
 
 
 def own_plugins(text: str) -> dict[str, Registered]:
-    """Longshore's own that no default profile has, as far as the text names them: no other is imported."""
+    """Return Longshore's optional plugins that the text names, by name. No others are imported."""
     registered: dict[str, Registered] = {}
     for point in entry_points(group=GROUP):
         if _package(point) == _OURSELVES and point.name in text:
@@ -113,7 +113,7 @@ def own_plugins(text: str) -> dict[str, Registered]:
 
 
 def plugins_in(file: str) -> list[Registered]:
-    """Those of one Python file."""
+    """Return the plugins of a Python file. Raise UserError."""
     return [register(thing, source=file) for thing in _from_file(file, {})]
 
 
@@ -127,30 +127,30 @@ def _package(point: EntryPoint) -> str:
 
 
 def register(thing: Any, *, source: str = "") -> Registered:
-    """A plugin class or a decorated function, if it can be used as a plugin."""
+    """Return a plugin class or a decorated function as a registered plugin. Raise UserError."""
     place = _place(thing) or source
     if not isinstance(thing, type | FunctionPlugin) or not points_of(thing):
-        raise UserError(f"{place}: {getattr(thing, '__name__', repr(thing))} is no plugin: {_PLUGIN}")
+        raise UserError(f"{place}: {getattr(thing, '__name__', repr(thing))} is not a plugin: {_PLUGIN}")
     name = getattr(thing, "name", None)
     if not isinstance(name, str) or not name:
         own = getattr(thing, "__name__", "")
         raise UserError(
             f'{place}: {own} has no name: give it one, as in name = "{own}"; '
-            "a class that is no plugin can begin with an underscore"
+            "a class that is not a plugin must have a name that begins with an underscore"
         )
     default = KUBE_SCHEDULER_PLUGINS.get(name)
     if default is not None and not default.absent:
-        raise UserError(f"{place}: {name} is the name of a default plugin: choose another")
+        raise UserError(f"{place}: {name} is the name of a default plugin: choose another name")
     weight = getattr(thing, "weight", 1)
     if not isinstance(weight, int) or weight < 1:
-        raise UserError(f"{place}: the weight of {name} is {weight!r}: it needs to be a number from 1 on")
+        raise UserError(f"{place}: the weight of {name} must be an integer of at least 1, not {weight!r}")
     if isinstance(thing, type):
         _check_constructor(thing, place)
     return Registered(name, points_of(thing), weight, source or place, place, thing)
 
 
 def known_points(plugins: Mapping[str, Registered]) -> dict[str, PluginPoints]:
-    """What the reader of a configuration has to know about them."""
+    """Return the extension points of each plugin, which the reader of a configuration needs."""
     return {name: plugin.points for name, plugin in plugins.items()}
 
 
@@ -158,7 +158,7 @@ def _register(thing: Any, source: str, registered: dict[str, Registered]) -> Non
     plugin = register(thing, source=source)
     other = registered.setdefault(plugin.name, plugin)
     if other.thing is not plugin.thing:
-        raise UserError(f"{plugin.place}: the name {plugin.name} is taken: {other.place} has it too")
+        raise UserError(f"{plugin.place}: {other.place} has a plugin {plugin.name} too: rename one of them")
 
 
 def _from_file(source: str, files: dict[Path, ModuleType]) -> list[Any]:
@@ -170,16 +170,16 @@ def _from_file(source: str, files: dict[Path, ModuleType]) -> list[Any]:
         files[key] = _imported(lambda: _load(key), source, key)
     things = [thing for thing in vars(files[key]).values() if _is_plugin_of(files[key], thing)]
     if not things:
-        raise UserError(f"{source}: no plugin in it: {_PLUGIN}")
+        raise UserError(f"{source}: the file has no plugin: {_PLUGIN}")
     return things
 
 
 def _load(path: Path) -> ModuleType:
-    # Under its path, so that files of the same name in different folders do not get in each other's way.
+    # The module has the path as its name, so that files of the same name in different folders do not clash.
     name = str(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -200,7 +200,7 @@ def _is_plugin_of(module: ModuleType, thing: Any) -> bool:
 def _from_module(source: str) -> Any:
     match = _IN_MODULE.fullmatch(source)
     if match is None:
-        raise UserError(f"{source!r} names no plugin: give the path of a .py file, or module:attribute")
+        raise UserError(f"{source!r} is not a plugin: specify the path of a .py file, or module:attribute")
     thing = _imported(lambda: importlib.import_module(match[1]), source)
     for attribute in match[2].split("."):
         if not hasattr(thing, attribute):
@@ -227,12 +227,12 @@ def _parameters(thing: type) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(thing).parameters.values())
     except ValueError:
-        # The constructor is that of a built-in type, written in C.
+        # The constructor is that of a built-in type, which is written in C.
         return []
 
 
 def _taken(thing: type) -> list[str]:
-    """What the constructor takes of that which is given."""
+    """Return the names of those arguments that the constructor takes."""
     return [p.name for p in _parameters(thing) if p.name in _GIVEN and p.kind in _BY_KEYWORD]
 
 
@@ -242,13 +242,13 @@ def _check_constructor(thing: type, place: str) -> None:
         needed = parameter.default is parameter.empty and parameter.kind not in _ANY_NUMBER
         if needed and parameter.name not in taken:
             raise UserError(
-                f"{place}: {thing.__name__} cannot be made: its constructor needs {parameter.name!r}, "
-                "but is given the keyword arguments args and handle only"
+                f"{place}: {thing.__name__} cannot be made: its constructor requires {parameter.name!r}, "
+                "but can only get the keyword arguments args and handle"
             )
 
 
 def _place(thing: Any) -> str:
-    """File and line, if it has any."""
+    """Return the file and line where it is defined, or nothing if it has none."""
     defined = thing.function if isinstance(thing, FunctionPlugin) else thing
     try:
         file, line = inspect.getsourcefile(defined), inspect.getsourcelines(defined)[1]
@@ -258,7 +258,7 @@ def _place(thing: Any) -> str:
 
 
 def _short(path: Path) -> Path:
-    """As the user would write it."""
+    """Return the path as the user would write it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

@@ -1,10 +1,14 @@
 """Which plugins are called at each point, in which order and with which weight.
 
-kube-scheduler's rules. First the default MultiPoint set and the file's are merged: a default plugin that the
-file lists again keeps its place and takes the file's weight, further ones follow. Then every plugin of that
-set goes to the points it implements. What a point lists itself comes on top: plugins of the set first, in the
-point's own order; then the rest of the set; then plugins that only the point lists. `*` among the disabled of
-a point keeps the set away from it, and the weight in a point's list, given or not, replaces that of the set.
+The rules are those of kube-scheduler:
+
+- The default MultiPoint set and the set in the file are merged. A default plugin that the file lists again
+  keeps its place and gets the weight in the file. Other plugins follow.
+- Every plugin of the merged set is enabled at the extension points that it implements, except where the point
+  disables it, or all with `*`.
+- At each point, the order is: plugins of the set that the point lists too, in the order of its list; the rest
+  of the set; plugins that only the point lists.
+- The weight in the list of a point replaces the weight of the set, even if the list gives no weight.
 """
 
 from collections.abc import Mapping
@@ -23,7 +27,7 @@ ALL = "*"
 
 
 class PluginSet(msgspec.Struct, frozen=True):
-    """What the file says at one point. Weights by name, in the order of the file; 0: none is given."""
+    """The settings of one extension point: weights by name in the order of the file, or 0 for none."""
 
     enabled: Mapping[str, int] = {}
     disabled: frozenset[str] = frozenset()
@@ -35,7 +39,7 @@ _UNTOUCHED = PluginSet()
 def resolve(
     sets: Mapping[str, PluginSet], implements: Mapping[str, PluginPoints]
 ) -> dict[str, tuple[EnabledPlugin, ...]]:
-    """The plugins of each point. All names in the sets must be among those in `implements`."""
+    """Return the plugins of each point. `implements` must have all names in the sets."""
     everywhere = _merged(sets.get(MULTI_POINT, _UNTOUCHED))
     return {point: _at(point, sets.get(point, _UNTOUCHED), everywhere, implements) for point in POINTS}
 
@@ -46,7 +50,7 @@ def _merged(own: PluginSet) -> dict[str, int]:
         for name, plugin in KUBE_SCHEDULER_PLUGINS.items()
         if plugin.default and ALL not in own.disabled and name not in own.disabled
     }
-    # A name that is there already keeps its place.
+    # A name that is already in the mapping keeps its place.
     return kept | dict(own.enabled)
 
 

@@ -1,11 +1,11 @@
-"""What a scheduler starts with: a configuration, and the plugins that it or the command line names.
+"""What a scheduler needs to start: a configuration, and the plugins that it or the command line names.
 
     setup = set_up("scheduler.yaml", plugins=["my_plugin.py"])
     Engine(setup.configuration, plugins=setup.plugins)
 
-Longshore's own, plugins of installed packages and those that the file itself says where to find are there
-for the file to enable. One that the command line gives is meant to be used: unless the file enables or
-disables it somewhere, it is enabled at all its points in every profile.
+The file can enable Longshore's optional plugins, those of installed packages and those whose source it names.
+A plugin from the command line is enabled at all of its extension points in every profile, unless the file
+enables or disables it somewhere.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,15 +39,15 @@ from longshore.errors import UserError
 class Setup:
     configuration: Configuration
     plugins: Mapping[str, Registered]
-    # What the author of the file should know about it.
+    # What the author of the file should know about it, one line each.
     warnings: tuple[str, ...] = ()
-    # The file, and where it has the arguments of plugins, by the path of the profile and the name.
+    # The file, and the path of a plugin's arguments in it, by the path of the profile and the plugin's name.
     file: str | None = None
     arguments: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @contextmanager
     def telling_where(self) -> Iterator[None]:
-        """A plugin that cannot be made in this block is a problem of the file: InvalidConfiguration."""
+        """Raise InvalidConfiguration, with the path in the file, if a plugin cannot be made in this block."""
         try:
             yield
         except PluginNotMade as error:
@@ -58,7 +58,7 @@ class Setup:
             raise InvalidConfiguration(self.file, problems, self.warnings) from error
 
     def _place_of(self, error: PluginNotMade) -> str:
-        """Of the first profile that has the plugin with these arguments: profiles are made in order."""
+        """Return the path of the arguments in the first profile with them: profiles are made in order."""
         for index, profile in enumerate(self.configuration.profiles):
             path = f"profiles[{index}]"
             if error.plugin in _enabled(profile) and profile.args.get(error.plugin) == error.arguments:
@@ -69,7 +69,7 @@ class Setup:
 def set_up(
     file: str | None = None, *, plugins: Sequence[str] = (), scheduler_name: str = "longshore"
 ) -> Setup:
-    """Of a file, or of the default profile under the scheduler name."""
+    """Read the file, or else take the default profile under the scheduler name. Raise UserError."""
     if file is None:
         registered = load_plugins(plugins)
         loaded = Loaded(default_configuration(scheduler_name))
@@ -93,11 +93,11 @@ def _enabled(profile: ProfileConfiguration) -> set[str]:
 
 
 def enable(configuration: Configuration, plugins: Sequence[Registered]) -> Configuration:
-    """The configuration with the plugins at all their points in every profile, after those that are there."""
+    """Enable the plugins at all of their extension points in every profile, after the plugins there."""
     sorts = [plugin for plugin in plugins if "queueSort" in plugin.points]
     if len(sorts) > 1:
         names = " and ".join(plugin.name for plugin in sorts)
-        raise UserError(f"{sorts[1].place}: {names} both sort the queue: only one plugin can")
+        raise UserError(f"{sorts[1].place}: {names} both sort the queue, but only one plugin can")
     profiles = tuple(_with(profile, plugins) for profile in configuration.profiles)
     return msgspec.structs.replace(configuration, profiles=profiles)
 
@@ -110,7 +110,7 @@ def _with(profile: ProfileConfiguration, plugins: Sequence[Registered]) -> Profi
             if point == "queueSort":
                 points[point] = (enabled,)
             elif point == "bind":
-                # DefaultBinder leaves nothing to those after it.
+                # Plugins after DefaultBinder would never be called.
                 points[point] = (enabled, *points[point])
             else:
                 points[point] = (*points[point], enabled)
@@ -118,5 +118,5 @@ def _with(profile: ProfileConfiguration, plugins: Sequence[Registered]) -> Profi
 
 
 def _beside(file: str, source: str) -> str:
-    """The path of a plugin in a file of the configuration is relative to that file."""
+    """Return the source as seen from here: paths in a configuration file are relative to the file."""
     return str(Path(file).parent / source) if source.endswith(".py") else source

@@ -1,4 +1,4 @@
-"""The configuration as values: all defaults filled in, all plugins resolved, nothing left to check."""
+"""The configuration as values: defaults are filled in, plugins are resolved, and everything is checked."""
 
 from collections.abc import Mapping
 
@@ -10,28 +10,28 @@ from longshore.framework.profile import TieBreak
 
 
 class EnabledPlugin(Settings):
-    """A plugin at a point. `weight` is 1 or more at `score` and 0 everywhere else."""
+    """A plugin at an extension point. `weight` is at least 1 at `score`, and 0 everywhere else."""
 
     name: str
     weight: int = 0
 
 
 class ProfileConfiguration(Settings):
-    """Plugins and arguments of one scheduler name.
+    """The plugins of one scheduler name and their arguments.
 
-    `points` has every extension point, with the plugins in the order in which they are called; `args` the
-    arguments of every default plugin that takes any, and of others what the file says, as it stands there.
+    `points` has all extension points, each with its plugins in the order in which they are called. `args` has
+    the arguments of every default plugin that takes any, and for other plugins the mapping in the file.
     """
 
     scheduler_name: str
-    # 0: all nodes. A profile that leaves it out has the number of the whole configuration here.
+    # 0 means all nodes. A profile that leaves it out has the value of the whole configuration.
     percentage_of_nodes_to_score: int
     points: Mapping[str, tuple[EnabledPlugin, ...]]
     args: Mapping[str, PluginArgs]
 
 
 class LeaderElection(Settings):
-    """Durations in seconds."""
+    """Settings of leader election. Durations are in seconds."""
 
     leader_elect: bool = True
     lease_duration: float = 15.0
@@ -51,15 +51,15 @@ class ClientConnection(Settings):
 
 
 class LongshoreSettings(Settings):
-    """What the file says under `longshore`, a key that kube-scheduler itself refuses."""
+    """The settings under `longshore`, a key that kube-scheduler rejects."""
 
     tie_break: TieBreak = "random"
     seed: int = 0
-    # Seconds that one call of a plugin may take.
+    # The longest time in seconds that a call of a plugin may take.
     plugin_timeout: float = 1.0
-    # Where further plugins come from: `module:attribute` or the path of a Python file.
+    # The sources of more plugins: `module:attribute`, or the path of a Python file.
     plugins: tuple[str, ...] = ()
-    # None: only what nodes say of themselves, and only if a plugin asks for it.
+    # None: agents use the annotations of nodes, and without agents nothing is measured.
     measurements: MeasurementSettings | None = None
 
 
@@ -72,9 +72,9 @@ class Configuration(Settings):
     client_connection: ClientConnection = ClientConnection()
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
-    # 0: all nodes, where kube-scheduler takes a share that shrinks with the size of the cluster.
+    # 0 means all nodes. In kube-scheduler it means a share that shrinks with the size of the cluster.
     percentage_of_nodes_to_score: int = 0
-    # Read for kube-scheduler's sake; Longshore does not need them.
+    # Accepted because kube-scheduler has them. Longshore does not use them.
     parallelism: int = 16
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
@@ -83,10 +83,10 @@ class Configuration(Settings):
 
 
 class Loaded(Settings):
-    """A valid configuration, and what its author should know about it, one line each.
+    """A valid configuration, and warnings for its author, one line each.
 
-    `plugins` are those that it enables or disables by name, somewhere; `arguments` has the paths of what
-    it gives to plugins as arguments, by the path of the profile and the name.
+    `plugins` has the names of the plugins that the file enables or disables anywhere. `arguments` has the
+    path of a plugin's arguments in the file, by the path of the profile and the plugin's name.
     """
 
     configuration: Configuration

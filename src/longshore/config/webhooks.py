@@ -1,4 +1,4 @@
-"""Webhooks: the HTTP extenders that the scheduler calls, from `extenders:` in the file."""
+"""Reads the webhooks from `extenders` in the file: the HTTP extenders that the scheduler calls."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ class ManagedResource(Settings):
 
 
 class WebhookTLS(Settings):
-    """Data goes before the file of the same name."""
+    """TLS settings of a webhook. Data takes precedence over the file of the same name."""
 
     insecure: bool = False
     server_name: str = ""
@@ -31,10 +31,11 @@ class WebhookTLS(Settings):
 
 
 class Webhook(Settings):
-    """A verb that is empty is not called. With managed resources, only pods that request one are sent.
+    """An HTTP extender.
 
-    As kube-scheduler does, `enable_https` without a certificate authority means that certificates are not
-    verified.
+    A verb that is empty is not called. If the webhook manages resources, it is called only for pods that
+    request one of them. As in kube-scheduler, `enable_https` without a certificate authority disables the
+    verification of certificates.
     """
 
     url_prefix: str
@@ -45,16 +46,16 @@ class Webhook(Settings):
     weight: int = 0
     enable_https: bool = False
     tls_config: WebhookTLS | None = None
-    # Seconds that one call may take.
+    # The longest time in seconds that a call may take.
     http_timeout: float = _TIMEOUT
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
-    # Its failure does not fail the pod.
+    # If a call fails, the pod is scheduled without the webhook.
     ignorable: bool = False
 
 
 def read_webhooks(fields: Fields) -> tuple[Webhook, ...]:
-    """In the order of the calls: those that may fail come last."""
+    """Return the webhooks in the order in which they are called. Ignorable webhooks are the last."""
     managed: set[str] = set()
     webhooks = fields.each("extenders", lambda webhook: _webhook(webhook, managed))
     binders = [number for number, webhook in enumerate(webhooks) if webhook.bind_verb]
@@ -122,6 +123,6 @@ def _managed(fields: Fields, seen: set[str]) -> ManagedResource:
     if name and not is_extended_resource(name):
         fields.problem("name", f"must be {_EXTENDED_RESOURCE}, found {quoted(name)}")
     elif name and name in seen:
-        fields.problem("name", f"{quoted(name)} is managed already; one extender may manage a resource, once")
+        fields.problem("name", f"{quoted(name)} is already managed; only one extender can manage a resource")
     seen.add(name)
     return ManagedResource(name, fields.flag("ignoredByScheduler"))

@@ -30,7 +30,7 @@ def make_profile(
     registry: Mapping[str, Factory],
     handle: Handle,
 ) -> Profile:
-    """One object for each plugin, whatever number of points it is enabled at.
+    """Make each plugin once, however many extension points it is enabled at.
 
     A configuration has kube-scheduler's plugins at kube-scheduler's points; ours may not need all of them.
     """

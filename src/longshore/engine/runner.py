@@ -138,6 +138,8 @@ class Runner:
 
     def look_again(self) -> None:
         """The cluster has changed: repeat the checks of `Until`."""
+        if not self._waits:
+            return
         for number, wait in list(self._waits.items()):
             if wait.until is not None:
                 self._end_wait(number, self._look(wait.until, wait.deadline))

@@ -1,4 +1,4 @@
-"""The contract between the engine and its plugins: read `points.py` and you can write one.
+"""The contract between the engine and its plugins. Read `points.py` to write one.
 
 @score_plugin
 def fast_disks(pod, node):

@@ -1,4 +1,4 @@
-"""Events that may let a rejected pod be scheduled after all, and who wants to hear of which."""
+"""Events that may make a rejected pod schedulable, and how a plugin says which of them do."""
 
 import enum
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from longshore.api import Pod
 
 
 class Resource(enum.Enum):
-    """What an event is about. The values are the names in kube-scheduler's metrics."""
+    """The kind of object that an event is about. The values are the names in kube-scheduler's metrics."""
 
-    # Any pod. Events are about one of the next two; a plugin may name all three.
+    # Any pod. A plugin may name it; events are about one of the next two.
     POD = "Pod"
-    # A pod that has, or had, a node.
+    # A pod that has a node, or had one before it was deleted.
     ASSIGNED_POD = "AssignedPod"
-    # A pod that waits for one, the rejected pod itself included.
+    # A pod without a node, such as the rejected pod itself.
     UNSCHEDULED_POD = "UnschedulablePod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
@@ -26,7 +26,7 @@ class Resource(enum.Enum):
     CSI_DRIVER = "storage.k8s.io/CSIDriver"
     CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
     VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
-    # As an event: matters to every waiting pod. Named by a plugin: every event matters to it.
+    # An event about it concerns every waiting pod. A plugin that names it wakes on every event.
     WILDCARD = "*"
 
 
@@ -40,11 +40,11 @@ class Action(enum.Flag):
     UPDATE_NODE_ANNOTATION = enum.auto()
     UPDATE_NODE_DECLARED_FEATURE = enum.auto()
     UPDATE_POD_LABEL = enum.auto()
-    # A pod asks for less than before.
+    # A pod requests less than before.
     UPDATE_POD_SCALE_DOWN = enum.auto()
     UPDATE_POD_TOLERATION = enum.auto()
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = enum.auto()
-    # A change of any other sort.
+    # Any other change.
     UPDATE_OTHER = enum.auto()
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE
@@ -62,16 +62,17 @@ class Action(enum.Flag):
     ALL = ADD | DELETE | UPDATE
 
 
-# Given the waiting pod and the object before and after (None before an addition, and after a deletion):
-# whether the pod may be schedulable now.
+# Returns whether the waiting pod may be schedulable now, given the object before and after the event: None
+# before it was added, and after it was deleted.
 Hint = Callable[[Pod, Any, Any], bool]
 
 
 class WakeOn(msgspec.Struct, frozen=True):
-    """Events of one resource that may cure a rejection by the plugin. Without a hint, each of them may.
+    """Events of one resource that may make a pod schedulable which the plugin rejected.
 
-    `by_shape` is the plugin's word that its hint looks at nothing of the waiting pod but namespace, labels,
-    owner and spec, unless the event is about that very pod. Of many that are alike it is asked about one.
+    Without a hint each of these events may. With `by_shape` the plugin promises that its hint depends only on
+    namespace, labels, owner and spec of the waiting pod, unless the event is about this pod. The hint is then
+    called once for all pods that are alike.
     """
 
     resource: Resource
@@ -80,6 +81,7 @@ class WakeOn(msgspec.Struct, frozen=True):
     by_shape: bool = False
 
     def matches(self, event: "ClusterEvent") -> bool:
+        """Whether the event is one of these. The hint is not called."""
         about = self.resource
         return bool(self.actions & event.action) and (
             about is event.resource
@@ -90,19 +92,19 @@ class WakeOn(msgspec.Struct, frozen=True):
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """Something happened in the cluster, with the object before and after it."""
+    """A change in the cluster, with the object before and after it."""
 
     resource: Resource
     action: Action
     old: Any = None
     new: Any = None
 
-    # What metrics call it, if not by resource and action.
+    # The name of the event in metrics, if resource and action do not give it.
     custom_label: str = ""
 
     @property
     def label(self) -> str:
-        """As kube-scheduler's metrics name it, such as `NodeAdd` or `AssignedPodDelete`."""
+        """The name of the event in kube-scheduler's metrics, such as `NodeAdd` or `AssignedPodDelete`."""
         return self.custom_label or f"{self.resource.value}{_LABELS.get(self.action, 'Update')}"
 
 

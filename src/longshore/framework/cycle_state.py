@@ -7,26 +7,26 @@ from typing import Any, Protocol, Self, runtime_checkable
 @runtime_checkable
 class Cloneable(Protocol):
     def clone(self) -> Self:
-        """A copy that can be changed without the original noticing."""
+        """Return a copy that can be changed without changing the original."""
         ...
 
 
 class CycleState(dict[str, Any]):
-    """Values by key, most often the plugin's name: written in one point, read in a later one.
+    """Values that plugins write at one extension point and read at a later one, usually under their names.
 
-    It begins empty with each attempt and is gone with its end. `memo` lives longer: attempts of pods with
-    equal namespace, labels, owner and spec share it, so what a plugin works out of those alone belongs there.
+    Each attempt begins with an empty state. Attempts of pods with equal namespace, labels, owner and spec
+    share `memo`, so a plugin can keep there what it computes from these alone.
     """
 
     def __init__(self, memo: dict[str, Any] | None = None) -> None:
         super().__init__()
         self.memo: dict[str, Any] = {} if memo is None else memo
-        # Plugins whose filter, and whose score, has nothing to say about the pod.
+        # The names of the plugins whose Filter, or whose Score, is not called for the pod.
         self.skip_filter: Set[str] = frozenset()
         self.skip_score: Set[str] = frozenset()
 
     def clone(self) -> "CycleState":
-        """For trying out another set of pods: values that can be cloned are, others are shared."""
+        """Return a copy for hypothetical changes. It shares the values that have no `clone` method."""
         other = CycleState(self.memo)
         other.skip_filter = self.skip_filter
         other.skip_score = self.skip_score

@@ -1,10 +1,10 @@
-"""What the engine, plugins and controllers want done outside, as values to perform, record or compare.
+"""The effects that the engine, plugins and controllers have on the world outside, as values.
 
-There are two sorts. An `Ask` is answered with exactly one `Outcome`: a generator yields it and is resumed
-with the answer. A `Tell` informs people and is never answered: it goes through `Handle.tell`, and a generator
-that yields one does not type-check.
+There are two kinds of effects. An `Ask` is answered with exactly one `Outcome`: a generator yields it and is
+resumed with the outcome. A `Tell` informs people and is never answered: it goes through `Handle.tell`, and a
+generator that yields one does not type-check.
 
-A pod is named by namespace, name and UID, so that an effect never lands on a successor of the same name.
+Effects identify a pod by namespace, name and UID, so that they never affect a later pod of the same name.
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,10 +37,10 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetCondition(msgspec.Struct, frozen=True, gc=False):
-    """Write the condition into the pod's status, in place of the one of the same type.
+    """Write the condition into the pod's status, replacing the condition of the same type.
 
-    `nominated_node` is written along with it: a name, empty to take it away, None to leave it as it is.
-    `transition`: the pod has no condition of this type and status so far.
+    `nominated_node` is written along with it: a name nominates the pod, an empty name withdraws its
+    nomination, and None leaves it unchanged. `transition` says that the condition's status changes.
     """
 
     namespace: str
@@ -61,7 +61,7 @@ class SetCondition(msgspec.Struct, frozen=True, gc=False):
 
 
 class Nominate(msgspec.Struct, frozen=True, gc=False):
-    """Write into the pod's status to which node it is nominated; an empty name takes that away."""
+    """Nominate the pod to the node in its status. An empty name withdraws the nomination."""
 
     namespace: str
     name: str
@@ -75,7 +75,7 @@ class Nominate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Evict(msgspec.Struct, frozen=True, gc=False):
-    """Write the condition into the pod's status, then delete the pod with its own grace period."""
+    """Write the condition into the pod's status, and delete the pod with its own grace period."""
 
     namespace: str
     name: str
@@ -89,9 +89,9 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
 
 
 class PatchObject(msgspec.Struct, frozen=True):
-    """Merge `patch` into an object of another kind, such as a PersistentVolume, or into its status.
+    """Merge the patch into an object of another kind, such as a PersistentVolume, or into its status.
 
-    A `resourceVersion` in the patch's metadata makes it a Conflict if the object has changed since.
+    If the patch's metadata has a `resourceVersion` and the object has changed since, the outcome is Conflict.
     """
 
     kind: type[ApiObject]
@@ -102,17 +102,17 @@ class PatchObject(msgspec.Struct, frozen=True):
 
 
 class CreateObject(msgspec.Struct, frozen=True):
-    """Create an object of another kind. Conflict if there is one of this name."""
+    """Create an object of another kind. The outcome is Conflict if an object of this name exists."""
 
     kind: type[ApiObject]
     namespace: str
     name: str
-    # All but apiVersion, kind and name.
+    # The object without apiVersion, kind and name.
     body: dict[str, Any]
 
 
 class DeleteObject(msgspec.Struct, frozen=True):
-    """Delete an object of another kind, if it is still the one of this UID. Fine if it is gone."""
+    """Delete the object of another kind with this UID. The outcome is Succeeded if it does not exist."""
 
     kind: type[ApiObject]
     namespace: str
@@ -121,7 +121,7 @@ class DeleteObject(msgspec.Struct, frozen=True):
 
 
 class GetObject(msgspec.Struct, frozen=True):
-    """Read an object that nobody watches. Answered with `Answered` and the object; Gone if there is none."""
+    """Read an object that is not watched. The outcome is Answered with the object, or Gone."""
 
     kind: type[ApiObject]
     namespace: str
@@ -129,9 +129,9 @@ class GetObject(msgspec.Struct, frozen=True):
 
 
 class CallPlanner(msgspec.Struct, frozen=True):
-    """Ask a planner service for a plan, for so many seconds at most. Answered with `Answered` or Failed.
+    """Call a planner service, and wait at most this many seconds for its plan.
 
-    The answer's value is a mapping of names of pods to names of nodes.
+    The outcome is Failed, or Answered with a mapping from names of pods to names of nodes.
     """
 
     address: str
@@ -140,10 +140,10 @@ class CallPlanner(msgspec.Struct, frozen=True):
 
 
 class Until(msgspec.Struct, frozen=True):
-    """Wait until `check` gives an outcome. Answered by the engine itself.
+    """Wait until `check` returns an outcome. The engine answers it.
 
-    It looks at the cluster state alone and is asked again after each event that changed it. After `seconds`
-    the outcome is Failed with `timeout` as its message.
+    `check` must depend on the cluster state alone. It is called again after each event that changed it.
+    After `seconds` the outcome is Failed, with `timeout` as its message.
     """
 
     check: Callable[[], "Outcome | None"]
@@ -152,28 +152,29 @@ class Until(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Let everything else have its turn, for so many seconds at least. For errands; the engine answers it."""
+    """Wait at least this many seconds, while everything else goes on. The engine answers it."""
 
     seconds: float = 0.0
 
 
 class Together(msgspec.Struct, frozen=True):
-    """Do all of these; answered with `Answered` and their outcomes, in order."""
+    """Perform all of these effects. The outcome is Answered with the outcome of each, in order."""
 
     effects: tuple["Ask", ...]
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Await what an `async def` plugin returned. Whatever it raises is Failed."""
+    """Await what an `async def` plugin returned. The outcome is Failed if it raises."""
 
     plugin: str
     awaitable: Awaitable[Any]
 
 
 class CallWebhook(msgspec.Struct, frozen=True):
-    """POST the body, as JSON, to a webhook (an HTTP extender). Answered with `Answered` or Failed.
+    """Send a POST request with this JSON body to a webhook, which kube-scheduler calls an HTTP extender.
 
-    `webhook` is its place in the configuration's list of extenders.
+    `webhook` is the index of the webhook in the configuration's list of extenders. The outcome is Failed, or
+    Answered with the body of the response.
     """
 
     webhook: int
@@ -182,7 +183,7 @@ class CallWebhook(msgspec.Struct, frozen=True):
 
 
 class RecordEvent(msgspec.Struct, frozen=True, gc=False):
-    """Tell people, through an Event of the API server, what happened to the pod, or object of `kind`."""
+    """Record an Event in the API server about what happened to a pod, or to an object of another kind."""
 
     namespace: str
     name: str
@@ -204,13 +205,13 @@ class RecordEvent(msgspec.Struct, frozen=True, gc=False):
         return cls(meta.namespace, meta.name, meta.uid, kind, reason, action, note)
 
 
-# Performed by the driver.
+# The driver performs these.
 Operation = (
     Bind | Evict | PatchObject | CreateObject | DeleteObject | GetObject | Run | CallWebhook | CallPlanner
 )
-# Answered exactly once: operations by the driver, the rest by the engine itself.
+# Each of these is answered exactly once: operations by the driver, and the others by the engine.
 Ask = Operation | Until | Pause | Together
-# Never answered.
+# None of these is answered.
 Tell = SetCondition | Nominate | RecordEvent
 Effect = Ask | Tell
 
@@ -218,22 +219,22 @@ Effect = Ask | Tell
 class _Fulfilled(msgspec.Struct, frozen=True):
     @property
     def message(self) -> str:
-        """Nothing went wrong."""
+        """Empty: nothing went wrong."""
         return ""
 
 
 class Succeeded(_Fulfilled, frozen=True, gc=False):
-    """The write has landed."""
+    """The API server has accepted the write."""
 
 
 class Answered(_Fulfilled, frozen=True):
-    """There is an answer: what an awaitable gave, the body of an extender's response, or an object."""
+    """The effect has a value: the result of an awaitable, the body of a response, an object, or a plan."""
 
     value: Any
 
 
 class _Refused(msgspec.Struct, frozen=True, gc=False):
-    """`status` and `reason` are those of the API server's answer; 0 and empty if there was none."""
+    """`status` and `reason` are those of the API server's response; 0 and empty if there was no response."""
 
     message: str = ""
     status: int = 0
@@ -241,15 +242,15 @@ class _Refused(msgspec.Struct, frozen=True, gc=False):
 
 
 class Conflict(_Refused, frozen=True, gc=False):
-    """The API server knows better: someone else has bound the pod, or it is ending. The watch will tell."""
+    """The write contradicts a newer state: for example, the pod was bound by someone else or is ending."""
 
 
 class Gone(_Refused, frozen=True, gc=False):
-    """The pod is no more."""
+    """The object does not exist any longer."""
 
 
 class Failed(_Refused, frozen=True, gc=False):
-    """The write has not landed, as far as can be told. It is worth another try after a while."""
+    """The effect failed, or its result is unknown. It can be retried later."""
 
 
 Outcome = Succeeded | Answered | Conflict | Gone | Failed

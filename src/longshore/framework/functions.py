@@ -1,4 +1,4 @@
-"""A filter or a score from one function.
+"""Decorators that make a Filter or a Score plugin of one function.
 
     @filter_plugin
     def no_spot(pod, node):
@@ -9,10 +9,10 @@
     def fast_disks(pod, node):
         return MAX_SCORE if node.labels.get("disk") == "ssd" else 0
 
-`pod` is a `PodInfo` and `node` a `OneNode`, as everywhere in `points.py`, and the answers are those of
-`filter_node` and `score_node` there. With `vectorized=True` the function gets the `Nodes` instead and answers
-for all of them at once, as `filter` and `score` do. The plugin is called after the function (`NoSpot`), and
-it can still be called as one.
+The function gets a `PodInfo` and a `OneNode`, and its answer is that of `filter_node` or `score_node` in
+`points.py`. With `vectorized=True` it gets the `Nodes` instead and answers for all of them at once, as
+`filter` and `score` do. The plugin has the name of the function in camel case (`NoSpot`), and can still be
+called like the function.
 """
 
 import inspect
@@ -33,7 +33,7 @@ ScoreFunction = Callable[[PodInfo, OneNode], int] | Callable[[PodInfo, Nodes], I
 
 
 class FunctionPlugin:
-    """A plugin with the methods and attributes that its decorator gives it."""
+    """A plugin that was made of a function, with the methods and attributes that its decorator adds."""
 
     def __init__(self, function: Callable[..., Any], name: str | None, **attributes: Any) -> None:
         self.function = function
@@ -75,10 +75,10 @@ def filter_plugin(
     wakes_on: Sequence[WakeOn] | None = None,
     reads: Reads = NOTHING,
 ) -> FunctionPlugin | Decorator:
-    """Make the function a plugin that filters.
+    """Make a Filter plugin of the function.
 
-    `scope` is what a vectorized one promises; without `wakes_on`, a pod that it rejected is tried again after
-    any event.
+    `scope` is what a vectorized function promises. `reads` declares the annotations and conditions of pods
+    that the function reads. Without `wakes_on`, a rejected pod is scheduled again after any event.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionPlugin:
@@ -118,13 +118,14 @@ def score_plugin(
     scope: Scope = Scope.CLUSTER,
     reads: Reads = NOTHING,
 ) -> FunctionPlugin | Decorator:
-    """Make the function a plugin that scores.
+    """Make a Score plugin of the function.
 
-    `weight` counts where no configuration gives one. `normalize` brings the scores into the range, such as
-    `by_largest` of `longshore.framework.normalize`; without it they have to be from 0 to MAX_SCORE.
+    `weight` applies where no configuration sets one. `normalize` scales the scores to the range from 0 to
+    MAX_SCORE, as `by_largest` in `longshore.framework.normalize` does; without it they must be in this range.
+    `scope` and `reads` are those of `filter_plugin`.
     """
     if weight < 1:
-        raise ValueError(f"a weight is at least 1, not {weight}")
+        raise ValueError(f"the weight must be at least 1, not {weight}")
 
     def decorate(function: Callable[..., Any]) -> FunctionPlugin:
         attributes: dict[str, Any] = {"score" if vectorized else "score_node": _method(function)}
@@ -138,16 +139,16 @@ def score_plugin(
 
 def _promise(scope: Scope, *, vectorized: bool) -> dict[str, Scope]:
     if scope is not Scope.CLUSTER and not vectorized:
-        raise TypeError("a scope is for a vectorized function: a plain one is asked each time")
+        raise TypeError("only a vectorized function can have a scope: a plain function is called each time")
     return {"scope": scope}
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What the points call, out of a function that wants to know no more than pod and node."""
+    """Return the method that the engine calls, given a function of a pod and a node."""
     try:
         inspect.signature(function).bind(None, None)
     except TypeError:
-        wanted = "has to take two arguments: a pod, and a node or nodes"
+        wanted = "must take two arguments: a pod, and a node or nodes"
         raise TypeError(f"{function.__name__} {wanted}") from None
 
     def method(_state: object, pod: PodInfo, nodes: Nodes) -> Any:

@@ -1,4 +1,4 @@
-"""Common ways to bring scores into the range from 0 to MAX_SCORE."""
+"""Common ways to scale scores to the range from 0 to MAX_SCORE."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from longshore.framework.points import MAX_SCORE
 
 
 def by_largest(scores: Ints, *, reverse: bool = False) -> Ints:
-    """The largest becomes MAX_SCORE and the others their share of it; reversed, the smallest is the best."""
+    """Scale the scores so that the largest becomes MAX_SCORE, or with `reverse` so that it becomes 0."""
     largest = int(scores.max(initial=0))
     if largest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores

@@ -358,6 +358,7 @@ class PreBind(Plugin, Protocol):
         ...
 
 
+@runtime_checkable
 class PreBindPreFlight(PreBind, Protocol):
     """A PreBind that can say beforehand whether it has work to do."""
 

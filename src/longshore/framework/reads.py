@@ -60,7 +60,6 @@ class Kept:
 
     def __init__(self, reads: Reads) -> None:
         self.annotation_names = Names(reads.pod_annotations, what="annotation", field="pod_annotations")
-        self.no_annotations = KeptAnnotations(self.annotation_names, {})
         declared = reads.pod_conditions
         self._condition_names = {
             (assigned, ending): Names(
@@ -80,8 +79,9 @@ class Kept:
     def annotations(self, found: Mapping[str, str]) -> KeptAnnotations:
         """Return those of the annotations that are kept."""
         names = self.annotation_names
-        kept = {name: value for name, value in found.items() if name in names} if names else {}
-        return KeptAnnotations(names, kept) if kept else self.no_annotations
+        if not names or not found:
+            return names.no_annotations
+        return KeptAnnotations(names, {name: value for name, value in found.items() if name in names})
 
     def pod(self, pod: Pod) -> Pod:
         """Return the pod with what is kept of it. It is the pod itself if it came from a watch."""
@@ -92,7 +92,9 @@ class Kept:
         names = self.condition_names(
             assigned=bool(spec.node_name), ending=meta.deletion_timestamp is not None
         )
-        conditions = KeptConditions(names, (each for each in status.conditions if each.type in names))
+        conditions = names.no_conditions
+        if status.conditions:
+            conditions = KeptConditions(names, [each for each in status.conditions if each.type in names])
         status = _replace(status, conditions=conditions)
         if meta.generation == 1:
             # The pod was never resized, so its node has granted it what its spec requests.

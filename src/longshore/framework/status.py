@@ -1,4 +1,4 @@
-"""How a step of scheduling ended, as a value: expected outcomes are not exceptions."""
+"""How a call of a plugin ended, as a value. Expected outcomes are not exceptions."""
 
 import enum
 
@@ -7,17 +7,17 @@ import msgspec
 
 class Code(enum.Enum):
     SUCCESS = "Success"
-    # Something unexpected: the whole attempt fails and is repeated after a while.
+    # Something unexpected happened. The attempt fails and is retried later.
     ERROR = "Error"
-    # No room as things stand; evicting other pods may help.
+    # The pod does not fit now. Evicting other pods may help.
     UNSCHEDULABLE = "Unschedulable"
-    # No room, and evicting pods would not help.
+    # The pod does not fit, and evicting other pods would not help.
     UNSCHEDULABLE_AND_UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    # The pod has its node and waits for a permission.
+    # The pod has a node and is held in Permit.
     WAIT = "Wait"
-    # The plugin has nothing to say about this pod.
+    # The plugin has nothing to do for this pod.
     SKIP = "Skip"
-    # Not yet: when what the plugin waits for happens, the pod is tried again at once, without backoff.
+    # The plugin waits for an event. When it occurs, the pod is scheduled without backoff.
     PENDING = "Pending"
 
 
@@ -25,9 +25,9 @@ _REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A code, the reasons in words that users see, and the plugin that gave them.
+    """A code, the reasons in words that users read, and the name of the plugin that gave them.
 
-    Where a point may return a status, None means success.
+    Where an extension point may return a status, None means success.
     """
 
     code: Code
@@ -40,7 +40,7 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def rejected(self) -> bool:
-        """The plugin said no, rather than that something is wrong."""
+        """Whether the plugin rejected the pod, as opposed to an error."""
         return self.code in _REJECTED
 
     @classmethod

@@ -206,7 +206,9 @@ def _pod_status(key: tuple[Any, ...]) -> PodStatus:
     return PodStatus(
         _strings[phase],
         _strings[nominated],
-        KeptConditions(names, (each for each in map(_decode_condition, conditions) if each.type in names)),
+        KeptConditions(names, [each for each in map(_decode_condition, conditions) if each.type in names])
+        if conditions
+        else names.no_conditions,
         _times[started] if started else None,
         tuple(_container_status_of[key] for key in containers),
         tuple(_container_status_of[key] for key in init_containers),
@@ -256,7 +258,7 @@ def decode_pod(raw: bytes, kept: Kept = _BY_DEFAULT) -> Pod:
             message.metadata,
             kept.annotations(_annotations(message.metadata.annotations))
             if kept.annotation_names
-            else kept.no_annotations,
+            else kept.annotation_names.no_annotations,
         ),
         PodSpec(
             _strings[node_name],

@@ -1,13 +1,15 @@
 """Ends calls of plugins that take too long.
 
-A watchdog thread looks at the call under way a few times within its limit, and raises an exception in the
-thread that makes the call. Python delivers it between two bytecodes. It must hit the plugin and nothing else,
-so it is sent only while the plugin's own code is on top of the stack: not while the plugin has called back
-into Longshore, and not when the call is just over. One that is still under way when the call ends is taken
-back. A plugin that does little else than use its handle learns of it there; one that is lost in the code of a
-library, after some more looks.
+A watchdog thread checks the current call a few times within its limit, and raises an exception in its
+thread. Python delivers it between two bytecodes. The exception must hit the plugin and nothing else:
 
-A plugin that waits in C code gets it when that returns; until then `stuck` tells.
+- It is sent only while the plugin's own code is on top of the stack, and not while the plugin has called back
+  into Longshore.
+- If it was sent but not delivered when the call ends, it is withdrawn.
+- A plugin that spends its time in calls of its handle gets the exception there.
+- A plugin that spends its time in the code of a library gets it there after some more checks.
+
+A plugin that waits in C code gets the exception when that code returns. Until then, `stuck` names the plugin.
 """
 
 import ctypes
@@ -42,7 +44,7 @@ _STUCK = 2.0
 
 
 class _TimeIsUp(BaseException):
-    """Not an Exception, so that a plugin which catches all of those does not catch this one."""
+    """The time of a call is up. It is not an Exception, so that plugins which catch those do not catch it."""
 
 
 class _Call:
@@ -59,17 +61,17 @@ class _Call:
 
 
 class Stuck(msgspec.Struct, frozen=True):
-    """A plugin that does not come back, and since when it has been called, by `time.monotonic`."""
+    """A plugin that does not return, and when it was called, by `time.monotonic`."""
 
     plugin: str
     since: float
 
     def __str__(self) -> str:
-        return f"the plugin {self.plugin} has not come back for {time.monotonic() - self.since:.0f} s"
+        return f"the plugin {self.plugin} has not returned for {time.monotonic() - self.since:.0f} s"
 
 
 class TimeLimit:
-    """Lets each call of a plugin take so many seconds. The plugins have to be called in one thread.
+    """Limits the time that each call of a plugin may take. The plugins must be called in one thread.
 
     A call that takes longer raises TimeoutError. A plugin that answers in steps, as a generator or with
     `async def`, has that time for each step.
@@ -85,12 +87,12 @@ class TimeLimit:
         self._watchdog: threading.Thread | None = None
 
     def apply(self, factories: Mapping[str, Factory]) -> dict[str, Factory]:
-        """The same plugins, within the limit."""
+        """Return a factory whose plugins have the limit."""
         return {name: self._limited_factory(factory) for name, factory in factories.items()}
 
     @property
     def stuck(self) -> Stuck | None:
-        """The outermost call that should have ended long ago. May be asked for in any thread."""
+        """The outermost call that should have ended long ago. Any thread may ask."""
         latest = time.monotonic() - self.seconds * _STUCK
         late = (call for call in tuple(self._calls) if call.since < latest)
         return next((Stuck(call.plugin, call.since) for call in late), None)
@@ -108,7 +110,7 @@ class TimeLimit:
         return make
 
     def limited(self, plugin: Plugin) -> Plugin:
-        """The plugin with a limit on all that is called of it."""
+        """Return the plugin with the limit on all of its methods and hints."""
         if self._watchdog is None:
             self._watchdog = threading.Thread(target=self._watch, name="plugin-time-limit", daemon=True)
             self._watchdog.start()
@@ -135,7 +137,7 @@ class TimeLimit:
             raise TimeoutError(f"took longer than {self.seconds:g}s") from None
 
     def steps(self, plugin: str, generator: Any) -> Generator[Any, Any, Any]:
-        """The generator with a limit on each step."""
+        """Run the generator with the limit on each step."""
         resume, value = generator.send, None
         while True:
             try:
@@ -153,12 +155,12 @@ class TimeLimit:
                 resume, value = generator.throw, error
 
     def function(self, plugin: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function within the limit."""
+        """Return the function with the limit."""
         call = self.call
         return lambda *args: call(plugin, function, *args)
 
     def check(self) -> None:
-        """To be called by what a plugin has called: ends the call if its time is up."""
+        """End the call under way if its time is up. What a plugin calls back into must call this."""
         for call in self._calls[-1:]:
             if call.thread == threading.get_ident() and time.monotonic() - call.since >= self.seconds:
                 raise _TimeIsUp
@@ -177,7 +179,7 @@ class TimeLimit:
                     pause = min(_SHORT_PAUSE, long)
 
     def _tell(self, call: _Call, now: float) -> bool:
-        """Whether the call could be told that its time is up."""
+        """Send the exception to the call, and return whether that was possible."""
         frame = sys._current_frames().get(call.thread)
         if frame is None or not _is_of_the_plugin(frame):
             return False
@@ -230,7 +232,7 @@ def _package(module: str) -> str:
 
 
 class _Limited:
-    """The plugin as it is, save that its methods and hints have a limit."""
+    """A plugin whose methods and hints have the limit."""
 
     def __init__(self, limit: TimeLimit, plugin: Any) -> None:
         self._limit = limit
@@ -270,7 +272,7 @@ class _Limited:
 
 
 class _CheckedHandle:
-    """The handle as it is, save that the time is looked at after each call, and listeners have a limit."""
+    """A handle that checks the time after each call, and whose listeners have the limit."""
 
     def __init__(self, limit: TimeLimit, handle: Handle) -> None:
         self._limit = limit

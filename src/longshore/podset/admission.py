@@ -7,10 +7,11 @@ from longshore.api import Pod
 from longshore.cluster import PodInfo
 from longshore.planning.handle import PlanningHandle
 from longshore.podset.arguments import NAME
-from longshore.podset.members import Do, Event, Member, react
+from longshore.podset.members import Member
 from longshore.podset.set_state import SetState, StuckSets
 from longshore.podset.stages import Stage
 from longshore.podset.texts import BEING_PLANNED, why_held
+from longshore.podset.transitions import Do, Event, react
 
 
 class Admission:
@@ -19,10 +20,10 @@ class Admission:
         self._stuck = stuck
 
     def apply(self, state: SetState, event: Event) -> None:
-        changed, actions = react(state.members, event, state.facts)
-        state.members.update(changed)
+        reaction = react(state.members, event, state.facts)
+        state.members.update(reaction.changed)
         wanted: dict[Do, list[Member]] = defaultdict(list)
-        for action in actions:
+        for action in reaction.actions:
             wanted[action.do].append(action.member)
         if members := wanted[Do.FREE_ROOM]:
             self.free_room(member.pod for member in members)

@@ -1,4 +1,4 @@
-"""When to look at which set again: the earliest time that anybody asked for counts."""
+"""When to look at which set again: of several times for one set, the earliest counts."""
 
 import heapq
 
@@ -9,11 +9,11 @@ SetKey = tuple[str, str]
 class Agenda:
     def __init__(self) -> None:
         self._times: dict[SetKey, float] = {}
-        # May hold times that are no longer meant.
+        # May contain times that are outdated.
         self._heap: list[tuple[float, SetKey]] = []
 
     def put(self, key: SetKey, at: float) -> None:
-        """Look at it at this time, or earlier if that was asked for before."""
+        """Look at the set at this time, or earlier if an earlier time is known."""
         known = self._times.get(key)
         if known is None or at < known:
             self._times[key] = at
@@ -26,7 +26,7 @@ class Agenda:
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float) -> list[SetKey]:
-        """The sets whose time has come; they are taken off the agenda."""
+        """Take the sets whose time has come off the agenda and return them."""
         found = []
         while (deadline := self.deadline) is not None and deadline <= now:
             key = heapq.heappop(self._heap)[1]

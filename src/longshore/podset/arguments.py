@@ -1,4 +1,4 @@
-"""What a configuration may say to the plugin: Pallet's own arguments, and ours.
+"""The arguments of the plugin in a configuration: those of Pallet, and more.
 
 pluginConfig:
 - name: PodSetPlanner
@@ -20,9 +20,9 @@ NAME = "PodSetPlanner"
 
 
 class PodSetPlannerArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    # Pallet's: how long a planner may take.
+    # From Pallet: how long a planner may take.
     call_timeout: str = ""
-    # Pallet's too, and of no account here.
+    # From Pallet; ignored.
     debug: bool = False
     update_period: str = ""
     planner_fallback: Literal["built-in", "none"] = "built-in"
@@ -35,7 +35,7 @@ class PodSetPlannerArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 def planner_settings(args: Mapping[str, object] | None) -> PlannerSettings:
     """Raises UserError."""
     found = read_plugin_arguments(PodSetPlannerArgs, args, plugin=NAME)
-    # As Pallet has it: what is no duration counts as the default.
+    # As in Pallet, a text that is not a duration means the default.
     seconds = parse_duration(found.call_timeout)
     return PlannerSettings(
         fallback=found.planner_fallback,

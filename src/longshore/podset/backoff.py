@@ -1,6 +1,6 @@
-"""When to repeat a write that came to nothing: the wait is twice as long each time, up to a limit."""
+"""When to repeat a write that failed: the wait doubles each time, up to a limit."""
 
-# Seconds: until the first repetition, and the limit unless something waits for the write.
+# Seconds until the first repetition, and the limit for writes that nothing waits for.
 _FIRST = 1.0
 LONGEST = 300.0
 
@@ -9,12 +9,12 @@ class Backoff:
     def __init__(self, *, longest: float) -> None:
         self._longest = longest
         self._wait = _FIRST
-        # Not to be repeated before.
+        # The write is not repeated before this time.
         self.until = float("-inf")
 
     @property
     def lasts(self) -> bool:
-        """It has failed more than once."""
+        """Whether the write has failed more than once."""
         return self._wait > 2 * _FIRST
 
     def failed(self, *, now: float) -> None:

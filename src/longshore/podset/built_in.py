@@ -12,7 +12,7 @@ from longshore.planning import greedy
 from longshore.planning.plan import Plan
 from longshore.planning.problem import Problem
 
-# The pods that are still to be planned, by UID: none if the set is no longer to be planned like this.
+# The pods that still need a plan, by UID; none if the set is no longer planned in this way.
 Waiting = Callable[[], Mapping[str, Pod]]
 # A search that waits between its rounds.
 Search = Generator[Pause, Outcome, Plan]

@@ -1,4 +1,4 @@
-"""Conditions of triggers and plans, as the API server's conventions have them."""
+"""Conditions of triggers and plans, by the conventions of the Kubernetes API."""
 
 import math
 from collections.abc import Iterable
@@ -8,18 +8,18 @@ from longshore.api.timestamps import format_timestamp, parse_timestamp
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Seconds since 1970 of an RFC 3339 time; None if it is none."""
+    """Seconds since 1970 of an RFC 3339 time; None if the text is not one."""
     seconds = parse_timestamp(text)
     return None if math.isnan(seconds) else seconds
 
 
 def condition(kind: str, holds: bool, reason: str, message: str = "", *, generation: int = 0) -> Condition:
-    """Without a time: `merged` knows it."""
+    """Return a condition without its time; `merged` adds that."""
     return Condition(kind, "True" if holds else "False", reason, message, observed_generation=generation)
 
 
 def merged(wanted: Iterable[Condition], there: Iterable[Condition], *, wall: float) -> tuple[Condition, ...]:
-    """The wanted ones, each with the time since when its status is what it is."""
+    """Return the wanted conditions, each with the time at which its status last changed."""
     known = {each.type: each for each in there}
     return tuple(
         Condition(

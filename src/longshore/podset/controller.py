@@ -19,10 +19,8 @@ from longshore.framework.points import MAX_PERMIT_WAIT
 from longshore.planning.handle import PlanningHandle
 from longshore.podset.admission import Admission
 from longshore.podset.agenda import Agenda, SetKey
-from longshore.podset.members import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen
 from longshore.podset.plan_errands import BETWEEN_WRITES, PlanErrands
 from longshore.podset.plan_source import PlanSource
-from longshore.podset.plan_status import PlanStatus
 from longshore.podset.planner_services import PlannerSettings
 from longshore.podset.set_state import SetState, StuckSets
 from longshore.podset.sets import PodSet, SetsController, shared_sets
@@ -36,6 +34,7 @@ from longshore.podset.texts import (
     why_held,
     why_waits,
 )
+from longshore.podset.transitions import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen
 
 # Failures to bind a pod to its planned node before another node is planned.
 _MOST_FAILURES = 3
@@ -61,7 +60,6 @@ class PodSetController(SetsController):
         self._source = PlanSource(handle, settings)
         self._errands = PlanErrands(handle, self._source, self._admission, self._stuck)
         self._states: dict[SetKey, SetState] = {}
-        self._statuses: dict[SetKey, PlanStatus] = {}
         self._agenda = Agenda()
 
     def state_of(self, pod: Pod) -> SetState | None:
@@ -93,7 +91,7 @@ class PodSetController(SetsController):
         """Plan the pod again: its planned node does not fit."""
         if (state := self.state_of(pod)) is not None:
             self._admission.apply(state, Refuted(pod.metadata.uid, node))
-            self._statuses[state.podset.key].refuted(pod.metadata.name, node)
+            state.status.refuted(pod.metadata.name, node)
             state.look(self._handle.now())
 
     def not_bound(self, pod: Pod, node: str) -> None:
@@ -198,24 +196,24 @@ class PodSetController(SetsController):
 
     def _next_errand(self, state: SetState, *, now: float) -> Errand | None:
         """One at a time for each set: planning comes first, and the status last."""
-        podset, status = state.podset, self._statuses[state.podset.key]
+        podset = state.podset
         if state.needs_planning or state.outdated:
             if state.storing.until > now:
                 state.look(state.storing.until)
             elif state.needs_planning:
-                return self._errands.plan(state, status)
+                return self._errands.plan(state)
             else:
-                return self._errands.correct(state, status)
+                return self._errands.correct(state)
         due = max(state.status_written + BETWEEN_WRITES, state.telling.until)
         if due > now and not podset.is_empty:
             # The status is compared when it may be written: that takes a look at all pods.
             state.look(due)
-        elif status.is_outdated(state.entries.current, state.unplaced()):
+        elif state.status.is_outdated(state.entries.current, state.unplaced()):
             if due <= now:
-                return self._errands.write_status(state, status)
+                return self._errands.write_status(state)
             state.look(due)
         elif podset.is_empty:
-            del self._states[podset.key], self._statuses[podset.key]
+            del self._states[podset.key]
             podset.in_use = False
             self.sets.forget_if_empty(podset)
         return None
@@ -223,8 +221,8 @@ class PodSetController(SetsController):
     def _begin(self, podset: PodSet, *, now: float) -> SetState:
         name = self._handle.chooser.profile.scheduler_name
         enters_all = self._settings.fallback == "built-in"
-        state = self._states[podset.key] = SetState(podset, name, self._agenda, enters_all=enters_all)
-        self._statuses[podset.key] = PlanStatus(podset, self._handle.tell)
+        state = SetState(podset, name, self._agenda, self._handle.tell, enters_all=enters_all)
+        self._states[podset.key] = state
         podset.in_use = True
         state.entries.watched(now=now)
         return state

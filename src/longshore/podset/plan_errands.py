@@ -14,12 +14,11 @@ from longshore.planning.handle import PlanningHandle
 from longshore.planning.plan import LeftOut, Plan
 from longshore.podset.admission import Admission
 from longshore.podset.backoff import LONGEST, Backoff
-from longshore.podset.members import FoundStored, PlannedAgain, PlanStored
 from longshore.podset.plan_source import Answer, PlanSource
-from longshore.podset.plan_status import PlanStatus
 from longshore.podset.set_state import SetState, StuckSets
 from longshore.podset.stages import Stage
 from longshore.podset.texts import NOT_STORED, REASON_GATES, REASON_PLANNER, why_gated
+from longshore.podset.transitions import FoundStored, PlannedAgain, PlanStored
 
 # Seconds between two writes of a plan that only shrinks, or of its status.
 BETWEEN_WRITES = 1.0
@@ -43,20 +42,20 @@ class PlanErrands:
         # How many plans were made because a planned node no longer fit.
         self.again = 0
 
-    def plan(self, state: SetState, status: PlanStatus) -> Errand:
+    def plan(self, state: SetState) -> Errand:
         """Plan pods without an entry, store that together with the nodes that pods found, and let them go."""
         done = False
         state.helped = False
         self._stuck.add(state)
         state.entries.note_left_behind(wall=self._handle.wall_time)
         try:
-            done = yield from self._plan(state, status)
+            done = yield from self._plan(state)
         finally:
             if not state.members.count(Stage.BARRED):
                 self._stuck.discard(state)
             self._end(state, at_once=done)
 
-    def _plan(self, state: SetState, status: PlanStatus) -> Generator[Ask, Outcome, bool]:
+    def _plan(self, state: SetState) -> Generator[Ask, Outcome, bool]:
         admission, members = self._admission, state.members
         if state.all_or_nothing and members.count(Stage.UNPLANNED):
             admission.apply(state, PlannedAgain(whole=True, in_flight=admission.in_flight(state)))
@@ -85,18 +84,18 @@ class PlanErrands:
             {**planned, **{member.name: member.found for member in found}},
             without={pod.metadata.name for pod in pods.values()},
         )
-        if entries != state.entries.current and not (yield from self._store(state, entries, status)):
+        if entries != state.entries.current and not (yield from self._store(state, entries)):
             admission.free_room(pods.values())
             return False
         if answer is not None:
             if made is not None:
-                status.made(answer, whole=planned.keys() == state.entries.current.keys())
+                state.status.made(answer, whole=planned.keys() == state.entries.current.keys())
             self._settle(state, list(pods), answer)
         placed = {member.uid for member in found if admission.is_placed(member.pod)}
         admission.apply(state, FoundStored({member.uid for member in found}, placed))
         admission.let_in(state)
         if answer is not None and pods:
-            status.tell(answer)
+            state.status.tell(answer)
         return bool(pods or found)
 
     def _to_plan(self, state: SetState) -> dict[str, Pod]:
@@ -164,12 +163,10 @@ class PlanErrands:
         self._admission.apply(state, PlannedAgain(whole=False))
         self._stuck.discard(state)
 
-    def _store(
-        self, state: SetState, wanted: dict[str, str], status: PlanStatus
-    ) -> Generator[Ask, Outcome, bool]:
+    def _store(self, state: SetState, wanted: dict[str, str]) -> Generator[Ask, Outcome, bool]:
         entries = state.entries
         if not wanted and state.podset.plan is None:
-            # Stored a moment ago: the watch will report what is to be deleted.
+            # Stored a moment ago: the watch will report the object to delete.
             return False
         before = entries.version
         entries.writing = wanted
@@ -190,13 +187,13 @@ class PlanErrands:
             return False
         state.storing.failed(now=now)
         if not isinstance(outcome, Conflict):
-            status.not_stored(outcome.message)
+            state.status.not_stored(outcome.message)
         if state.storing.lasts:
             state.not_stored = NOT_STORED.format(why=outcome.message)[:MAX_NOTE]
             state.to_inform.update(each.uid for each in state.members.of(Stage.UNPLANNED, Stage.FOUND))
         return False
 
-    def correct(self, state: SetState, status: PlanStatus) -> Errand:
+    def correct(self, state: SetState) -> Errand:
         """Bring the plan in line with the pods: some are gone, have another node, or have come at last."""
         try:
             state.outdated = False
@@ -205,14 +202,14 @@ class PlanErrands:
             wrong = {each.name for each in state.members if current.get(each.name) in each.refused}
             entries = state.entries.revised(without=wrong)
             if entries != current or not state.entries.is_adopted(entries):
-                state.outdated = not (yield from self._store(state, entries, status))
+                state.outdated = not (yield from self._store(state, entries))
         finally:
             self._end(state)
 
-    def write_status(self, state: SetState, status: PlanStatus) -> Errand:
+    def write_status(self, state: SetState) -> Errand:
         try:
             state.status_written = self._handle.now()
-            written = yield from status.write(
+            written = yield from state.status.write(
                 state.entries.current, state.unplaced(), wall=self._handle.wall_time
             )
             if written:

@@ -151,10 +151,10 @@ class PlanStatus:
     def _conditions(self, old: SchedulePlanStatus, unplaced: int, generation: int) -> list[Condition]:
         """Conditions from before a restart stay until there are newer ones."""
         answer = self._answer
-        told = {each.type: each for each in old.conditions}
-        if answer is not None or COMPLETE in told:
+        known = {each.type: each for each in old.conditions}
+        if answer is not None or COMPLETE in known:
             missing = "1 pod has no node" if unplaced == 1 else f"{unplaced} pods have no node"
-            told[COMPLETE] = condition(
+            known[COMPLETE] = condition(
                 COMPLETE,
                 not unplaced,
                 "PodsLeftOut" if unplaced else "AllPodsPlaced",
@@ -162,7 +162,7 @@ class PlanStatus:
                 generation=generation,
             )
         if answer is not None:
-            told[PLANNER_ANSWERED] = condition(
+            known[PLANNER_ANSWERED] = condition(
                 PLANNER_ANSWERED,
                 not answer.trouble,
                 _how_answered(answer),
@@ -172,8 +172,8 @@ class PlanStatus:
         if self._again:
             times = "1 time" if self._again == 1 else f"{self._again} times"
             why = f"{times}, the last because {self._refuted}"
-            told[PLANNED_AGAIN] = condition(PLANNED_AGAIN, True, "NodeInvalid", why, generation=generation)
-        return list(told.values())
+            known[PLANNED_AGAIN] = condition(PLANNED_AGAIN, True, "NodeInvalid", why, generation=generation)
+        return list(known.values())
 
 
 def _how_answered(answer: Answer) -> str:
@@ -187,8 +187,8 @@ def _how_answered(answer: Answer) -> str:
 
 def _times_before(plan: SchedulePlan | None) -> int:
     """How often it had been planned again before this process started."""
-    told = () if plan is None else plan.status.conditions
-    times = next((each.message.partition(" ")[0] for each in told if each.type == PLANNED_AGAIN), "")
+    conditions = () if plan is None else plan.status.conditions
+    times = next((each.message.partition(" ")[0] for each in conditions if each.type == PLANNED_AGAIN), "")
     return int(times) if times.isdecimal() and len(times) <= _MOST_DIGITS else 0
 
 

@@ -1,7 +1,7 @@
 """Planner services: which of them plans a set, and under which address.
 
 A planner is a Service with the label of the set, else one with the label of all sets that have none of their
-own. Anybody who may create Services could steer pods this way, so their namespaces can be limited.
+own. Anyone who may create Services could steer pods this way, so their namespaces can be limited.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,14 +13,14 @@ from longshore.api import Service
 from longshore.api.plan_request import address_of
 from longshore.api.pod_set import DEFAULT_PLANNER_LABEL, PLANNER_ENABLED, planner_label
 
-# As long as Pallet waits for an answer.
+# Seconds that a planner service may take, as in Pallet.
 CALL_SECONDS = 15.0
 
 
 class PlannerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    # What becomes of pods that no planner service has placed: planned here, or left pending.
+    # What happens to pods that no planner service has placed: planned by the built-in planner, or pending.
     fallback: Literal["built-in", "none"] = "built-in"
-    # Where planner services may be; None: anywhere.
+    # The namespaces of planner services; None: any.
     namespaces: frozenset[str] | None = None
     # Addresses by `namespace/name` of the Service, `*` for any: for clusters without DNS, and for tests.
     addresses: Mapping[str, str] = {}
@@ -35,7 +35,7 @@ class Planner(msgspec.Struct, frozen=True, order=True):
 
 
 def planners_of(podset: str, services: Collection[Service], settings: PlannerSettings) -> list[Planner]:
-    """Those of the set itself, or else those for all sets; none if there is neither."""
+    """Return the planners of the set itself, or else those for all sets."""
     for label in (planner_label(podset), DEFAULT_PLANNER_LABEL):
         found = [
             Planner(service.key, _address(service, settings))
@@ -49,5 +49,5 @@ def planners_of(podset: str, services: Collection[Service], settings: PlannerSet
 
 
 def _address(service: Service, settings: PlannerSettings) -> str:
-    told = settings.addresses.get(service.key) or settings.addresses.get("*")
-    return told or address_of(service.metadata.name, service.metadata.namespace)
+    configured = settings.addresses.get(service.key) or settings.addresses.get("*")
+    return configured or address_of(service.metadata.name, service.metadata.namespace)

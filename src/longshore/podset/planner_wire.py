@@ -1,7 +1,7 @@
 """The planner protocol on the wire, for the side that asks and for the side that plans.
 
-Messages become bytes here and not inside gRPC, so that bytes which are no message are told like any other
-error. gRPC itself is loaded when the first planner is served or called: schedulers without one never pay.
+Messages become bytes here and not inside gRPC, so that bytes that are not a message are reported like any
+other error. gRPC itself is loaded when the first planner is served or called.
 """
 
 import importlib
@@ -16,11 +16,11 @@ from longshore.podset._pb import planner_pb2 as pb
 
 SERVICE = "planner.SchedulePlanner"
 METHOD = "BuildSchedulePlan"
-# Longer messages are taken by neither side: 30,000 pods with names as long as Kubernetes lets them be.
+# Neither side accepts longer messages. This is room for 30,000 pods with names of the maximum length.
 MAX_MESSAGE = 16 * 2**20
-# The text of an error travels in a header, escaped, and a caller may take no more than 8 KiB of those.
+# The text of an error is sent in a header, escaped, and callers may accept only 8 KiB of headers.
 _MAX_TEXT = 512
-# The extra `planner` as a whole, for both sides.
+# The packages of the extra `planner`, for both sides.
 _PACKAGES = ("grpc.aio", "grpc_health.v1.health", "grpc_reflection.v1alpha.reflection")
 
 
@@ -49,7 +49,7 @@ def decode_request(data: bytes) -> PlanRequest:
 
 
 def encode_plan(assignments: Mapping[str, str]) -> bytes:
-    """Equal plans give equal bytes."""
+    """Return the same bytes for equal plans."""
     return pb.SchedulePlanResponse(assignments=assignments).SerializeToString(deterministic=True)
 
 
@@ -61,13 +61,13 @@ def decode_plan(data: bytes) -> dict[str, str]:
 
 
 def one_line(text: str) -> str:
-    """What the other side, or gRPC, has to say about an error: on one line, and not endless."""
+    """Return the text of an error from the other side, or from gRPC, on one line and shortened."""
     return " ".join("".join(char if char.isprintable() else " " for char in text[:_MAX_TEXT]).split())
 
 
 def require_grpc() -> None:
-    """Raises UserError if the packages for gRPC are not there. Call it before the first import of one."""
-    # Read as it is imported. Its core writes lines of its own to stderr, about errors that are told anyway.
+    """Raise UserError if the packages for gRPC are missing. Call this before the first import of one."""
+    # gRPC reads this when it is imported. Its core writes errors to stderr that are reported anyway.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         for name in _PACKAGES:

@@ -1,11 +1,15 @@
 """What the scheduler knows about one set besides its objects: its members, its plan, and its open work."""
 
+from collections.abc import Callable
+
 from longshore.api import Pod
 from longshore.api.pod_set import UnplacedPod
+from longshore.framework.effects import Tell
 from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.members import Facts, Member, Members
 from longshore.podset.plan_entries import PlanEntries
+from longshore.podset.plan_status import PlanStatus
 from longshore.podset.sets import PodSet
 from longshore.podset.stages import Stage
 from longshore.podset.texts import why_held
@@ -15,8 +19,17 @@ _LONGEST_STORING = 60.0
 
 
 class SetState:
-    def __init__(self, podset: PodSet, scheduler_name: str, agenda: Agenda, *, enters_all: bool) -> None:
+    def __init__(
+        self,
+        podset: PodSet,
+        scheduler_name: str,
+        agenda: Agenda,
+        tell: Callable[[Tell], None],
+        *,
+        enters_all: bool,
+    ) -> None:
         self.podset = podset
+        self.status = PlanStatus(podset, tell)
         self.members = Members()
         self.entries = PlanEntries(podset, scheduler_name, enters_all=enters_all)
         self._scheduler_name = scheduler_name

@@ -11,7 +11,7 @@ from longshore.podset.members import GATE, Member, Why
 from longshore.podset.sets import PodSet
 from longshore.podset.stages import Stage
 
-# Not Unschedulable: autoscalers would add nodes for pods that merely wait.
+# Not Unschedulable, or autoscalers would add nodes for pods that only wait.
 REASON_WAITING = "WaitingForTrigger"
 REASON_PLANNER = "WaitingForPlanner"
 REASON_GATES = "WaitingForGates"

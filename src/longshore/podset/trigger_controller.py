@@ -1,8 +1,8 @@
-"""Triggers: the quiet time after which one fires by itself, and what its status says.
+"""Fires triggers whose quiet time is over, and writes the status of all triggers.
 
 The quiet time counts from the creation of the set's last pod, or of the trigger, or from when the trigger was
-last set to wait, whichever is latest. All of it is written in API objects, so that a restart neither begins
-the wait anew nor forgets it.
+last set to wait, whichever is latest. All of these are stored in API objects, so that a restart neither
+restarts the wait nor forgets it.
 """
 
 from collections.abc import Iterable
@@ -40,24 +40,24 @@ FIRED = "Fired"
 QUIET_TIME_VALID = "QuietTimeValid"
 IN_USE = "InUse"
 NAME_USABLE = "PodSetNameUsable"
-# By what triggers are fired, for those who count.
+# What fires triggers, as metrics count it.
 BY_HAND, BY_QUIET_TIME = "hand", "quiet-time"
 
 # Seconds between two writes of a status.
 _BETWEEN_WRITES = 1.0
-# The clock of the wall may be set while a trigger waits: it is looked at this often.
+# The wall clock may be set while a trigger waits, so it is looked at this often, in seconds.
 _LOOK_AT_CLOCK = 60.0
 
 
 class _Patience:
-    """With writes of one sort, as long as the trigger is what it was when one came to nothing."""
+    """The backoff of writes of one sort. It ends when the trigger changes."""
 
     def __init__(self) -> None:
         self._version = ""
         self._backoff = Backoff(longest=LONGEST)
 
     def until(self, version: str) -> float:
-        """When the next one may be tried, of this version of the trigger."""
+        """When the next write may be tried for this version of the trigger."""
         return self._backoff.until if version == self._version else float("-inf")
 
     def failed(self, version: str, *, now: float) -> None:
@@ -69,16 +69,16 @@ class _Patience:
 
 
 class _Watched:
-    """What is remembered about a trigger beside its status, which may not be written yet."""
+    """What is known about a trigger besides its status, which may not be written yet."""
 
     def __init__(self) -> None:
         self.planning_since: float | None = None
         self.last_write = float("-inf")
         self.under_way = False
-        # The versions that it was fired from, and that its status was written to: the watch may be behind.
+        # The versions that it was fired from and that its status was written to: the watch may be behind.
         self.fired = ""
         self.written = ""
-        # The last time it fired that was because its quiet time was over.
+        # Whether it fired the last time because its quiet time was over.
         self.by_us = False
         self.warned: set[str] = set()
         self.firing, self.writing = _Patience(), _Patience()
@@ -90,7 +90,7 @@ class TriggerController(SetsController):
     def __init__(self, engine: Engine) -> None:
         super().__init__(shared_sets(engine.controllers))
         self._engine = engine
-        # Of schedulers that hold sets: pods that are others' do not wait for a trigger.
+        # The names of schedulers that hold sets. Pods of other schedulers do not wait for a trigger.
         self._holders = {
             SCHEDULER_NAME,
             *(name for name, each in engine.profiles.items() if _holds_sets(each)),
@@ -98,9 +98,9 @@ class TriggerController(SetsController):
         self._agenda = Agenda()
         # By UID.
         self._watched: dict[str, _Watched] = {}
-        # When the newest pod of each set was created, as far as that is known.
+        # When the newest pod of each set was created, if that is known.
         self._newest: dict[SetKey, float] = {}
-        # How many triggers have fired, and by what. One that was made as Schedule has been fired by hand.
+        # How many triggers have fired, by what. One created with the state Schedule was fired by hand.
         self.fired = {BY_HAND: 0, BY_QUIET_TIME: 0}
 
     @property
@@ -114,7 +114,7 @@ class TriggerController(SetsController):
                     self._note_creation(podset, pod)
                 case ScheduleTrigger() as trigger if change.new is None:
                     self._watched.pop(trigger.metadata.uid, None)
-                case ScheduleTrigger() as trigger if _waits_anew(change.old, trigger):
+                case ScheduleTrigger() as trigger if _waits_again(change.old, trigger):
                     self._of(trigger).planning_since = self._wall(now)
             self._agenda.put(podset.key, now)
 
@@ -125,7 +125,7 @@ class TriggerController(SetsController):
         if uid in podset.pending or uid in podset.bound:
             self._newest[podset.key] = max(newest, _created(pod))
         elif _created(pod) >= newest:
-            # Without it another one is the last.
+            # Without it another pod is the newest.
             del self._newest[podset.key]
 
     def _last_creation(self, podset: PodSet) -> float:
@@ -175,7 +175,7 @@ class TriggerController(SetsController):
     def _fire_at(
         self, podset: PodSet, trigger: ScheduleTrigger, watched: _Watched, *, now: float
     ) -> float | None:
-        """The time of the wall; None if it does not fire by itself."""
+        """The wall time at which it fires; None if it does not fire by itself."""
         quiet = _quiet_seconds(trigger)
         if trigger is not podset.trigger or trigger.spec.state != PLANNING or quiet is None:
             return None
@@ -204,7 +204,7 @@ class TriggerController(SetsController):
             _in_use(podset, trigger),
         ]
         if quiet and _quiet_seconds(trigger) is None:
-            wrong = f"{quiet!r} is no duration, such as 90s or 2m0s: the trigger does not fire by itself"
+            wrong = f"{quiet!r} is not a duration such as 90s or 2m0s: the trigger does not fire by itself"
             wanted.append(
                 condition(QUIET_TIME_VALID, False, "NotADuration", wrong, generation=meta.generation)
             )
@@ -233,7 +233,7 @@ class TriggerController(SetsController):
             watched.by_us = True
             quiet = meta.labels.get(QUIET_TIME_LABEL, "")
             self._engine.tell(_event(trigger, "Normal", FIRED, f"the quiet time of {quiet} is over"))
-        # Else it was changed meanwhile, most likely: the watch tells how, and whether it still is to fire.
+        # If it failed, the trigger has most likely changed: the watch reports whether it still has to fire.
         self._look_again(podset, trigger, watched.firing, outcome)
 
     def _write(
@@ -254,7 +254,7 @@ class TriggerController(SetsController):
         self._look_again(podset, trigger, watched.writing, outcome)
 
     def _count(self, trigger: ScheduleTrigger, status: ScheduleTriggerStatus, watched: _Watched) -> None:
-        """When its status first says so: once, however many replicas watch, whoever took over from whom."""
+        """Count a firing when the status first reports it, so that it is counted once across replicas."""
         if not _has_fired(status):
             watched.by_us = False
         elif not _has_fired(trigger.status):
@@ -263,7 +263,7 @@ class TriggerController(SetsController):
     def _look_again(
         self, podset: PodSet, trigger: ScheduleTrigger, patience: _Patience, outcome: Outcome
     ) -> None:
-        """Changes that came while a write was under way have not been looked at."""
+        """Look at changes that came while a write was under way."""
         if isinstance(outcome, Succeeded):
             patience.succeeded()
         else:
@@ -289,7 +289,7 @@ def _quiet_seconds(trigger: ScheduleTrigger) -> float | None:
     return parse_duration(trigger.metadata.labels.get(QUIET_TIME_LABEL, ""))
 
 
-def _waits_anew(old: object, new: ScheduleTrigger) -> bool:
+def _waits_again(old: object, new: ScheduleTrigger) -> bool:
     """Whether the trigger has just been set to wait, or to wait for another time."""
     if not isinstance(old, ScheduleTrigger) or new.spec.state != PLANNING:
         return False
@@ -298,7 +298,7 @@ def _waits_anew(old: object, new: ScheduleTrigger) -> bool:
 
 
 def _began_unseen(trigger: ScheduleTrigger) -> bool:
-    """The same, by its status, if that happened while nobody watched."""
+    """Whether that happened, by its status, while no scheduler ran."""
     status = trigger.status
     quiet = trigger.metadata.labels.get(QUIET_TIME_LABEL, "")
     return _has_fired(status) or (status.observed_generation > 0 and (status.quiet_time or "") != quiet)
@@ -312,7 +312,7 @@ def _in_use(podset: PodSet, trigger: ScheduleTrigger) -> Condition:
     first, generation = podset.trigger, trigger.metadata.generation
     if first is None or first is trigger:
         return condition(IN_USE, True, "FirstByName", generation=generation)
-    message = f"ignored: of several triggers of a set the first by name counts, {first.metadata.name}"
+    message = f"ignored: if a pod set has several triggers, the first by name counts, {first.metadata.name}"
     return condition(IN_USE, False, "Ignored", message, generation=generation)
 
 

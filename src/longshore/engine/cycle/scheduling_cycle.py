@@ -47,7 +47,7 @@ from longshore.framework.effects import (
     Succeeded,
 )
 from longshore.framework.extension_points import BIND, POST_BIND, POST_FILTER
-from longshore.framework.points import MAX_PERMIT_WAIT, Permit, PreBind, Reserve
+from longshore.framework.points import MAX_PERMIT_WAIT, Permit, PreBind, PreBindPreFlight, Reserve
 
 
 class Ending(enum.Enum):
@@ -244,10 +244,10 @@ class Cycles:
         node, state = placement.node, placement.attempt.state
         at_work: list[PreBind] = []
         for plugin in placement.attempt.shape.concerned.pre_binds:
-            look_ahead = getattr(plugin, "pre_bind_pre_flight", None)
             status = None
-            if look_ahead is not None:
-                status = called(plugin.name, _LOOK_AHEAD, lambda look=look_ahead: look(state, pod, node))
+            if isinstance(plugin, PreBindPreFlight):
+                look_ahead = partial(plugin.pre_bind_pre_flight, state, pod, node)
+                status = called(plugin.name, _LOOK_AHEAD, look_ahead)
             if status is None:
                 at_work.append(plugin)
             elif status.rejected:
@@ -276,7 +276,8 @@ class Cycles:
     # The pod is bound.
 
     def _bind(self, entry: QueueEntry, pod: PodInfo, placement: Placement) -> Cycle:
-        node, state, since = placement.node, placement.attempt.state, self._now()
+        node, state = placement.node, placement.attempt.state
+        since = self._now() if entry.measured else 0.0
         answer: Outcome | Status | None = None
         self.binds_in_flight += 1
         try:
@@ -309,9 +310,9 @@ class Cycles:
                 return failure(plugin.name, "Bind", repr(error))
             if isinstance(answer, Bind):
                 outcome = yield answer
-                if isinstance(outcome, Succeeded | Gone | Conflict):
-                    return outcome
-                return Failed(f'running Bind plugin "{plugin.name}": {reason(outcome)}')
+                if isinstance(outcome, Failed):
+                    return Failed(f'running Bind plugin "{plugin.name}": {reason(outcome)}')
+                return outcome
             status = yield from awaited(plugin.name, "Bind", answer)
             if status is None:
                 return Succeeded()

@@ -45,16 +45,19 @@ class Answer(Protocol):
         ...
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """A client's connection. `since` is when the last request was complete, or when the next one began."""
 
     def __init__(
         self,
         answer: Answer,
-        connections: set["_Connection"],
+        connections: set["Connection"],
         max_body: int,
         certificates: Certificates | None = None,
+        *,
+        early_seconds: float = _EARLY_SECONDS,
     ) -> None:
+        self._early_seconds = early_seconds
         self._answer = answer
         self._connections = connections
         self._max_body = max_body
@@ -205,7 +208,7 @@ class _Connection(asyncio.Protocol):
             self._send(self._answer(method, path, body, waited=time.monotonic() - received), keep=keep)
 
         # The client may know a node before our watch does. Nothing is read while the answer is postponed.
-        timer = asyncio.get_running_loop().call_later(_EARLY_SECONDS, self._answer_postponed)
+        timer = asyncio.get_running_loop().call_later(self._early_seconds, self._answer_postponed)
         self._postponed = again, timer
         self._pace()
 
@@ -262,20 +265,22 @@ async def listening(
     address: str = "",
     certificates: Certificates | None = None,
     max_body: int = MAX_BODY,
+    sweep_seconds: float = _SWEEP_SECONDS,
 ) -> AsyncIterator[int]:
     """Serve until the block ends. Yield the port, which is a free one if `port` is 0.
 
-    An empty address means all addresses.
+    An empty address means all addresses. Every `sweep_seconds`, connections are closed that are idle or use
+    old certificates.
     """
     # A UserError names the flag and the variable that choose the port.
     listener = listen(address, port, what="agents", flag="--port or HTTP_PORT", backlog=_BACKLOG)
-    connections: set[_Connection] = set()
+    connections: set[Connection] = set()
     server = await asyncio.get_running_loop().create_server(
-        lambda: _Connection(answer, connections, max_body, certificates),
+        lambda: Connection(answer, connections, max_body, certificates),
         sock=listener,
         ssl=None if certificates is None else certificates.context,
     )
-    sweeping = asyncio.create_task(_sweep(connections, certificates))
+    sweeping = asyncio.create_task(_sweep(connections, certificates, sweep_seconds))
     try:
         yield int(listener.getsockname()[1])
     finally:
@@ -285,9 +290,11 @@ async def listening(
             connection.close()
 
 
-async def _sweep(connections: set[_Connection], certificates: Certificates | None) -> None:
+async def _sweep(
+    connections: set[Connection], certificates: Certificates | None, sweep_seconds: float
+) -> None:
     while True:
-        await asyncio.sleep(_SWEEP_SECONDS)
+        await asyncio.sleep(sweep_seconds)
         if certificates is not None:
             certificates.renew()
         now = time.monotonic()

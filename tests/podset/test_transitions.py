@@ -9,16 +9,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.podset.stage import member
 
 from longshore.api import Pod
-from longshore.podset.members import (
-    GATE,
+from longshore.podset.members import GATE, Facts, Member, Members
+from longshore.podset.stages import ADMITTED, IN_PERMIT, MISSING, Stage
+from longshore.podset.transitions import (
     Action,
     Do,
     Event,
-    Facts,
     FoundStored,
     Left,
-    Member,
-    Members,
     NotBound,
     PlannedAgain,
     PlanStored,
@@ -30,7 +28,6 @@ from longshore.podset.members import (
     observed,
     react,
 )
-from longshore.podset.stages import ADMITTED, IN_PERMIT, MISSING, Stage
 
 A, B = "uid-default-a", "uid-default-b"
 
@@ -52,9 +49,9 @@ class Watched:
     def happens(self, *events: Event) -> "Watched":
         self.did = []
         for event in events:
-            changed, actions = react(self.members, event, self.facts)
-            self.members.update(changed)
-            self.did += [(action.do, action.member.name) for action in actions]
+            reaction = react(self.members, event, self.facts)
+            self.members.update(reaction.changed)
+            self.did += [(action.do, action.member.name) for action in reaction.actions]
         return self
 
     def stage(self, uid: str) -> Stage:
@@ -185,15 +182,15 @@ class History(RuleBasedStateMachine):
 
     def happens(self, event: Event) -> list[Action]:
         before = {each.uid: each for each in self.members}
-        changed, actions = react(self.members, event, self.facts)
+        reaction = react(self.members, event, self.facts)
         # Pure: nothing has changed but what it says.
         assert {each.uid: each for each in self.members} == before
-        self.members.update(changed)
-        for do, each in actions:
+        self.members.update(reaction.changed)
+        for do, each in reaction.actions:
             assert do is not Do.ALLOW or each.uid in self.in_permit
             if do in (Do.ALLOW, Do.REJECT):
                 self.in_permit.discard(each.uid)
-        return actions
+        return reaction.actions
 
     def recall(self, in_flight: Iterable[str] = ()) -> None:
         self.happens(Recalled(frozenset(in_flight)))

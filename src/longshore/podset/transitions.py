@@ -1,0 +1,287 @@
+"""What happens to the members of a set, and what follows from it.
+
+`react` is a pure function: it takes the members and an event, and returns the members that have changed and
+the actions to take.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from longshore.api import Pod
+from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
+from longshore.podset.members import GATE, Facts, Member, Members, Why
+from longshore.podset.stages import IN_PERMIT, MISSING, Cause, Stage
+
+
+class Do(Enum):
+    """What to do about a pod: the first five at once and in this order, the others with the next look."""
+
+    FREE_ROOM = "take back the room that is kept for the pod"
+    REJECT = "reject the pod in Permit"
+    HOLD = "take the pod out of the queue"
+    KEEP_ROOM = "keep the room on the planned node for the pod"
+    ALLOW = "allow the pod in Permit"
+    ENTER = "let the pod into the queue, in the order of the plan"
+    OPEN_GATE = "remove the pod's gate"
+    INFORM = "write why the pod waits into its condition"
+
+
+class Action(NamedTuple):
+    do: Do
+    member: Member
+
+
+class Reaction:
+    """What an event leads to. `changed` is by UID; None: the pod is no member any more."""
+
+    def __init__(self, members: Members, facts: Facts) -> None:
+        self.members = members
+        self.facts = facts
+        self.changed: dict[str, Member | None] = {}
+        self.actions: list[Action] = []
+
+    def move(self, member: Member, cause: Cause, **fields: Any) -> None:
+        if member.stage not in cause.stages:
+            raise ValueError(f"pod {member.pod.key} is {member.stage.value}: {cause.meaning}")
+        if cause.leads_to is not Stage.FOUND:
+            fields = {"why": None, "found": "", **fields}
+        moved = replace(member, stage=cause.leads_to, **fields)
+        self.changed[member.uid] = moved
+        self.actions += [Action(do, moved) for do in _follows(member, moved, cause)]
+
+    def review(self, member: Member) -> None:
+        """Find the stage of a pod that starts over."""
+        if any(gate.name != GATE for gate in member.pod.spec.scheduling_gates):
+            self.move(member, Cause.OTHER_GATE)
+        elif not self.facts.released:
+            self.move(member, Cause.SET_HELD, refused=frozenset())
+        else:
+            self.go_by_entry(member)
+
+    def go_by_entry(self, member: Member) -> None:
+        if member.planned_node(self.facts.entries) is None:
+            self.move(member, Cause.NO_ENTRY)
+        else:
+            self.move(member, Cause.GATED_ENTRY if member.pod.spec.scheduling_gates else Cause.ENTRY)
+
+    def others_are_missing(self, member: Member) -> bool:
+        missing = self.members.count(*MISSING) - (member.stage in MISSING)
+        return self.facts.all_or_nothing and missing > 0
+
+    def let_others_go(self, member: Member) -> None:
+        for other in self.members.of(Stage.GATHERED):
+            if other is not member:
+                self.move(other, Cause.ALL_ARRIVED)
+
+
+class Seen(NamedTuple):
+    """The pod is new, or has changed."""
+
+    pod: Pod
+
+    def happens(self, to: Reaction) -> None:
+        pod, old = self.pod, to.members.get(self.pod.metadata.uid)
+        member = Member(pod) if old is None else replace(old, pod=pod)
+        to.changed[member.uid] = member
+        if pod.spec.topology_spread_constraints and not to.members.are_spread:
+            # They would look uneven: each pod is judged next to those promised to the same node, but not next
+            # to those promised to others. So no room is kept for any of them.
+            to.actions += [Action(Do.FREE_ROOM, each) for each in to.members]
+        opened = old is not None and old.pod.spec.scheduling_gates and not pod.spec.scheduling_gates
+        if member.stage in (Stage.HELD, Stage.GATED):
+            to.review(member)
+        elif opened and member.stage is Stage.PLANNED:
+            to.go_by_entry(member)
+        elif opened and member.stage is Stage.ALONE:
+            to.actions.append(Action(Do.ENTER, member))
+        elif member.stage is Stage.BARRED:
+            to.actions.append(Action(Do.INFORM, member))
+
+
+class Left(NamedTuple):
+    """The pod has a node, or is gone from the set."""
+
+    uid: str
+    gone: bool
+
+    def happens(self, to: Reaction) -> None:
+        if (member := to.members.get(self.uid)) is None:
+            return
+        to.changed[self.uid] = None
+        if self.gone:
+            to.actions += [Action(Do.FREE_ROOM, member), Action(Do.HOLD, member)]
+            if member.stage in IN_PERMIT:
+                to.actions.append(Action(Do.REJECT, member))
+        if not to.others_are_missing(member):
+            to.let_others_go(member)
+
+
+class Recalled(NamedTuple):
+    """The trigger means something else, or somebody has changed the plan. `in_flight` are UIDs."""
+
+    in_flight: Collection[str]
+
+    def happens(self, to: Reaction) -> None:
+        for member in to.members:
+            late = member.uid in self.in_flight and member.stage in Cause.RECALLED_LATE.stages
+            to.move(member, Cause.RECALLED_LATE if late else Cause.RECALLED)
+
+
+class Reviewed(NamedTuple):
+    """The pods that were recalled start over."""
+
+    def happens(self, to: Reaction) -> None:
+        for member in to.members.of(Stage.HELD):
+            to.review(member)
+
+
+class PlannedAgain(NamedTuple):
+    """Plan these again: the pods that are barred, or the whole set but for pods that are being bound."""
+
+    whole: bool
+    in_flight: Collection[str] = ()
+
+    def happens(self, to: Reaction) -> None:
+        for member in to.members.of(*Stage) if self.whole else to.members.of(Stage.BARRED):
+            under_way = member.stage is Stage.BINDING and member.uid in self.in_flight
+            if member.stage in Cause.PLANNED_AGAIN.stages and not under_way:
+                to.move(member, Cause.PLANNED_AGAIN)
+
+
+class PlanStored(NamedTuple):
+    """The plan for the pods of these UIDs is stored.
+
+    `left_out` says why some of them have no node. `barred` is the reason for their conditions, if they may
+    not look for a node by themselves.
+    """
+
+    uids: Collection[str]
+    left_out: Mapping[str, str]
+    barred: str = ""
+    no_planner: bool = False
+
+    def happens(self, to: Reaction) -> None:
+        for uid in self.uids:
+            member, message = to.members.get(uid), self.left_out.get(uid)
+            if member is None or member.stage is not Stage.UNPLANNED:
+                continue
+            if self.no_planner:
+                to.move(member, Cause.NO_PLANNER)
+            elif message is not None:
+                must_wait = self.barred or member.pod.spec.scheduling_gates
+                cause = Cause.BARRED if must_wait else Cause.LEFT_OUT
+                why = Why(self.barred or REASON_UNSCHEDULABLE, message)
+                to.move(member, cause, why=why, refused=frozenset())
+            elif member.planned_node(to.facts.entries) is not None:
+                # Else somebody has changed the plan since, and it is planned again.
+                to.go_by_entry(member)
+
+
+class FoundStored(NamedTuple):
+    """The entries for pods that had found a node are stored; `waiting` are those that are still in Permit."""
+
+    uids: Collection[str]
+    waiting: Collection[str]
+
+    def happens(self, to: Reaction) -> None:
+        for member in to.members.of(Stage.FOUND):
+            if member.uid in self.uids and member.uid not in self.waiting:
+                to.move(member, Cause.STORED_LATE)
+            elif member.uid in self.uids and to.facts.entries.get(member.name) == member.found:
+                # Else it has found another node since, and that is stored next.
+                to.move(member, Cause.STORED)
+
+
+class Reserved(NamedTuple):
+    """A node is reserved for the pod, which asks whether it may be bound."""
+
+    uid: str
+    node: str
+
+    def happens(self, to: Reaction) -> None:
+        if (member := to.members.get(self.uid)) is None:
+            return
+        if member.stage in Cause.FOUND.stages:
+            to.move(member, Cause.FOUND, found=self.node)
+        elif member.stage in Cause.ARRIVED.stages and member.planned_node(to.facts.entries) == self.node:
+            if to.others_are_missing(member):
+                to.move(member, Cause.ARRIVED_EARLY)
+            else:
+                to.move(member, Cause.ARRIVED)
+                to.let_others_go(member)
+
+
+class NotBound(NamedTuple):
+    """The pod had this node and was not bound to it."""
+
+    uid: str
+    node: str
+
+    def happens(self, to: Reaction) -> None:
+        if (member := to.members.get(self.uid)) is None:
+            return
+        cause = Cause.NOT_BOUND if member.stage is Stage.BINDING else Cause.LOST
+        planned = to.facts.released and member.planned_node(to.facts.entries) == self.node
+        if planned and member.stage in cause.stages:
+            to.move(member, cause, failures=member.failures + 1)
+        elif member.stage is Stage.BINDING:
+            to.review(member)
+
+
+class Refuted(NamedTuple):
+    """The planned node does not fit the pod."""
+
+    uid: str
+    node: str
+
+    def happens(self, to: Reaction) -> None:
+        member = to.members.get(self.uid)
+        if member is not None and member.stage in Cause.REFUTED.stages:
+            to.move(member, Cause.REFUTED, refused=member.refused | {self.node}, failures=0)
+
+
+_OfOne = Seen | Left | Reserved | NotBound | Refuted
+Event = _OfOne | Recalled | Reviewed | PlannedAgain | PlanStored | FoundStored
+
+
+def react(members: Members, event: Event, facts: Facts) -> Reaction:
+    """Return what the event leads to. The members themselves stay as they are."""
+    reaction = Reaction(members, facts)
+    event.happens(reaction)
+    return reaction
+
+
+def observed(pods: Iterable[Pod], facts: Facts) -> Members:
+    """The members as a scheduler that has just started sees them."""
+    members = Members()
+    for pod in pods:
+        members.update(react(members, Seen(pod), facts).changed)
+    return members
+
+
+def _follows(old: Member, new: Member, cause: Cause) -> Iterator[Do]:
+    """What follows from a change of stage."""
+    if cause in (Cause.NOT_BOUND, Cause.LOST):
+        # The engine tries it again by itself, unless it has waited in Permit for too long.
+        if old.stage is Stage.GATHERED:
+            yield Do.ENTER
+        return
+    if not new.is_admitted and (old.is_admitted or cause is Cause.RECALLED):
+        yield Do.FREE_ROOM
+        if old.stage in IN_PERMIT:
+            yield Do.REJECT
+        yield Do.HOLD
+    gated = bool(new.pod.spec.scheduling_gates)
+    match new.stage:
+        case Stage.HELD | Stage.BARRED:
+            yield Do.INFORM
+        case Stage.PLANNED | Stage.QUEUED:
+            yield Do.KEEP_ROOM
+            yield Do.OPEN_GATE if gated else Do.ENTER
+        case Stage.ALONE | Stage.LEFT_OUT:
+            yield Do.OPEN_GATE if gated else Do.ENTER
+        case Stage.BINDING if old.stage in IN_PERMIT:
+            yield Do.ALLOW
