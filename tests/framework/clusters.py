@@ -1,4 +1,4 @@
-"""The three clusters behind the seam, each with what a test does to it from outside."""
+"""The clusters behind the seam, each with what a test does to it from outside."""
 
 import asyncio
 import json
@@ -24,6 +24,7 @@ from longshore.kube import ApiError, Client, EventRecorder, Pool, Writer, load
 from longshore.kube.cluster import KubeCluster
 from longshore.kube.kinds import KINDS
 from longshore.kube.operations import Operations
+from longshore.kube.polling import PolledCluster
 from longshore.kube.recorder import EVENTS
 from longshore.kube.resources import CONFIG_MAPS, PODS
 from longshore.kube.webhook_calls import WebhookCalls
@@ -125,7 +126,7 @@ class Virtual:
         self._strike(Faults(failed=1.0))
 
     def _strike(self, faults: Faults) -> None:
-        self.cluster.write_faults = faults
+        self.cluster.faults = self.cluster.write_faults = faults
 
         def once(effect: Effect) -> Outcome | None:
             # This write has chosen its faults when it asks for the answer; the next ones go well.
@@ -135,7 +136,7 @@ class Virtual:
         self.cluster.answer = once
 
     def _heal(self) -> None:
-        self.cluster.write_faults = Faults()
+        self.cluster.faults = self.cluster.write_faults = Faults()
         self.cluster.answer = _webhook
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -256,8 +257,25 @@ class Real:
                 await asyncio.sleep(0.01)
 
     async def tidy_up(self) -> None:
+        self.cluster.close()
         for name in self._finalized:
             await self._direct.patch(PODS, self.namespace, name, {"metadata": {"finalizers": None}})
+
+
+class Polled(Real):
+    """A real cluster that is listed again whenever somebody waits or looks."""
+
+    cluster: PolledCluster
+
+    async def found(self, kind: type[T], name: str) -> T | None:
+        await self.cluster.poll()
+        return await super().found(kind, name)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not condition():
+                await self.cluster.poll()
+                await asyncio.sleep(0.01)
 
 
 def _uid(body: bytes) -> str:
@@ -266,7 +284,7 @@ def _uid(body: bytes) -> str:
 
 
 @asynccontextmanager
-async def real(plane: ControlPlane, namespace: str) -> AsyncIterator[Stage]:
+async def real(plane: ControlPlane, namespace: str, *, polled: bool = False) -> AsyncIterator[Stage]:
     connection = load(plane.kubeconfig)
     async with (
         Proxy(connection).running() as proxy,
@@ -279,12 +297,12 @@ async def real(plane: ControlPlane, namespace: str) -> AsyncIterator[Stage]:
     ):
         writer = Writer(pool)
         recorder = EventRecorder(Writer(direct), controller="contract")
-        cluster = KubeCluster(client, Operations(writer, webhooks=webhooks), recorder)
-        stage = Real(cluster, Writer(direct), client, proxy, namespace, planner.address)
+        cluster_type, stage_type = (PolledCluster, Polled) if polled else (KubeCluster, Real)
+        cluster = cluster_type(client, Operations(writer, webhooks=webhooks), recorder)
+        stage = stage_type(cluster, Writer(direct), client, proxy, namespace, planner.address)
         try:
             yield stage
         finally:
-            cluster.close()
             await stage.tidy_up()
 
 

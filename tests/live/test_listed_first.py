@@ -12,12 +12,12 @@ from longshore.api.meta import ApiObject
 from longshore.cluster import CPU
 from longshore.config import MeasurementSettings
 from longshore.engine import Engine
+from longshore.framework.effects import Operation, Outcome, Tell
 from longshore.framework.seam import Cancel, ignore
-from longshore.kube.cluster import KubeCluster
+from longshore.kube.cluster import Mirror
 from longshore.kube.kinds import KINDS
-from longshore.kube.operations import Operations
 from longshore.live.extender_host import ExtenderHost
-from longshore.live.follower import Follower
+from longshore.live.follower import FollowedCluster, Follower
 from longshore.measure.providers import ProviderFailed, Values
 from longshore.testing import node, pod
 
@@ -31,17 +31,35 @@ BY_PROMETHEUS = MeasurementSettings(provider="prometheus", address="http://127.0
 AWAITED = "the first measurements are awaited"
 
 
-class Listed(KubeCluster):
-    """It reports what the test says, when it says so."""
+class Listed:
+    """A cluster that reports what the test says, when it says so. Nothing is written to it."""
+
+    has_room = True
+    may_write = True
+    requests_in_flight = 0
 
     def __init__(self) -> None:
-        no_server: Any = None
-        super().__init__(no_server, Operations(no_server))
+        self.on_room: Callable[[], None] = ignore
         self._left: set[type[ApiObject]] = set()
 
     @property
-    def unlisted(self) -> list[str]:
-        return [str(KINDS[kind].resource) for kind in self._left]
+    def mirrors(self) -> list[Mirror]:
+        return [Mirror(str(KINDS[kind].resource), is_synced=False, size=0, lists=0) for kind in self._left]
+
+    def perform(self, operation: Operation, on_outcome: Callable[[Outcome], None]) -> Cancel:
+        raise AssertionError(f"nothing is decided in these tests, but {operation} was")
+
+    def report(self, tell: Tell) -> None:
+        raise AssertionError(f"nothing is decided in these tests, but {tell} was")
+
+    def close(self) -> None:
+        pass
+
+    async def broken(self) -> None:
+        await asyncio.Event().wait()
+
+    async def drain(self, *, within: float) -> None:
+        pass
 
     def watch(
         self,
@@ -86,12 +104,12 @@ class Held:
 
 
 def extender_on(
-    cluster: KubeCluster, engine: Engine, settings: MeasurementSettings, provider: Held | None = None
+    cluster: FollowedCluster, engine: Engine, settings: MeasurementSettings, provider: Held | None = None
 ) -> ExtenderHost:
     return ExtenderHost(engine, cluster, measurements=settings, provider=provider)
 
 
-def scheduler_on(cluster: KubeCluster, engine: Engine, settings: MeasurementSettings) -> Follower:
+def scheduler_on(cluster: FollowedCluster, engine: Engine, settings: MeasurementSettings) -> Follower:
     return Follower(engine, cluster, kinds=(Pod, Node), measurements=settings)
 
 
@@ -123,7 +141,7 @@ def mean(engine: Engine) -> float:
 
 @pytest.mark.parametrize("made", [extender_on, scheduler_on], ids=["extender", "scheduler"])
 async def test_nodes_arrive_before_their_pods(
-    made: Callable[[KubeCluster, Engine, MeasurementSettings], ExtenderHost | Follower],
+    made: Callable[[FollowedCluster, Engine, MeasurementSettings], ExtenderHost | Follower],
 ) -> None:
     """What their pods use is in the measurement already: it does not count once more."""
     cluster, engine = Listed(), Engine()

@@ -28,7 +28,7 @@ def no_binds_to_n1(effect: Effect) -> Outcome | None:
     return None
 
 
-@pytest.mark.parametrize("kind", ["failed", "conflict", "lost"])
+@pytest.mark.parametrize("kind", ["failed", "conflict", "unknown"])
 def test_a_bind_that_goes_wrong_once_is_tried_again_on_the_planned_node(kind: str) -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), faults=Faults(**{kind: 1.0}, until=0.5))
     planned = sets.entries()

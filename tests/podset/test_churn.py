@@ -143,7 +143,7 @@ CHANCE = st.sampled_from([0.0, 0.1, 0.3])
 @st.composite
 def scenes(draw: st.DrawFn) -> Sets:
     def faults() -> Faults:
-        return Faults(draw(CHANCE), draw(CHANCE), draw(CHANCE), until=END)
+        return Faults(draw(CHANCE), draw(CHANCE), draw(CHANCE), draw(CHANCE), until=END)
 
     scenario: dict[str, Any] = {
         "args": {"plannerFallback": draw(st.sampled_from(["built-in", "built-in", "none"]))},

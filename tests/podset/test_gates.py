@@ -51,7 +51,7 @@ def test_the_gates_of_a_set_are_removed_at_the_same_time() -> None:
     assert all(sets.nodes().values())
 
 
-@pytest.mark.parametrize("kind", ["failed", "lost"])
+@pytest.mark.parametrize("kind", ["failed", "unknown"])
 def test_a_gate_that_could_not_be_removed_is_removed_later(kind: str) -> None:
     sets = Sets(*WORKERS, trigger(), *THREE, write_faults=Faults(**{kind: 0.8}, until=10.0), seed=5)
     sets.release()

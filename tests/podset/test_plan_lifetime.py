@@ -267,12 +267,12 @@ def test_a_set_that_is_held_again_keeps_its_plan() -> None:
     assert sets.stored_plan().spec == before.spec
 
 
-@pytest.mark.parametrize("kind", ["failed", "conflict", "lost"])
+@pytest.mark.parametrize("kind", ["failed", "conflict", "unknown"])
 def test_a_plan_that_could_not_be_stored_is_stored_later(kind: str) -> None:
     sets = Sets(*WORKERS, trigger(), *THREE, write_faults=Faults(**{kind: 1.0}, until=5.0))
     sets.release()
     sets.after(4.9)
-    if kind != "lost":
+    if kind != "unknown":
         assert sets.asked_for(Bind) == []
     sets.after(3.0)
     assert sets.entries() == sets.nodes()
@@ -281,7 +281,7 @@ def test_a_plan_that_could_not_be_stored_is_stored_later(kind: str) -> None:
 
 
 def test_an_answer_that_was_lost_costs_no_second_plan() -> None:
-    sets = Sets(*WORKERS, trigger(), *THREE, write_faults=Faults(lost=1.0, until=5.0))
+    sets = Sets(*WORKERS, trigger(), *THREE, write_faults=Faults(unknown=1.0, until=5.0))
     sets.release()
     sets.after(0.5)
     assert all(sets.nodes().values())
@@ -289,7 +289,7 @@ def test_an_answer_that_was_lost_costs_no_second_plan() -> None:
 
 
 def test_an_answer_that_was_lost_and_a_watch_that_is_late_cost_no_second_plan() -> None:
-    sets = Sets(*WORKERS, trigger(), *THREE, watch_latency=0.3, write_faults=Faults(lost=1.0, until=1.0))
+    sets = Sets(*WORKERS, trigger(), *THREE, watch_latency=0.3, write_faults=Faults(unknown=1.0, until=1.0))
     sets.release()
     sets.after(5.0)
     assert all(sets.nodes().values())

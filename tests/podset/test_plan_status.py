@@ -183,7 +183,7 @@ def test_a_status_is_written_once_a_second_at_most() -> None:
     assert len(status_writes(sets)) <= 8
 
 
-@pytest.mark.parametrize("kind", ["failed", "conflict", "lost"])
+@pytest.mark.parametrize("kind", ["failed", "conflict", "unknown"])
 def test_a_status_that_was_not_written_is_written_again(kind: str) -> None:
     sets = Sets(*WORKERS, trigger(), member("a"))
     sets.release()

@@ -18,7 +18,7 @@ CHANCE = st.sampled_from([0.0, 0.1, 0.3])
 
 @st.composite
 def faults(draw: st.DrawFn) -> Faults:
-    return Faults(draw(CHANCE), draw(CHANCE), draw(CHANCE), until=END_OF_FAULTS)
+    return Faults(draw(CHANCE), draw(CHANCE), draw(CHANCE), draw(CHANCE), until=END_OF_FAULTS)
 
 
 @st.composite

@@ -74,7 +74,7 @@ def test_a_status_is_written_once_a_second_at_most() -> None:
     assert sets.trigger().status.held == 100
 
 
-@pytest.mark.parametrize("kind", ["failed", "conflict", "lost"])
+@pytest.mark.parametrize("kind", ["failed", "conflict", "unknown"])
 def test_a_status_that_was_not_written_is_written_again(kind: str) -> None:
     sets = Sets(*WORKERS, trigger(), *TWO, write_faults=Faults(**{kind: 1.0}, until=5.0))
     sets.after(10.0)

@@ -157,7 +157,7 @@ def simulations(draw: st.DrawFn) -> Simulation:
         answer_latency=draw(LATENCY),
         watch_latency=draw(LATENCY),
         run_time=draw(st.sampled_from([None, 3.0])),
-        faults=Faults(draw(CHANCE), draw(CHANCE), draw(CHANCE), until=END_OF_FAULTS),
+        faults=Faults(draw(CHANCE), draw(CHANCE), draw(CHANCE), draw(CHANCE), until=END_OF_FAULTS),
         seed=draw(st.integers(0, 1000)),
     )
     return simulation

@@ -83,18 +83,20 @@ def test_objects_come_and_go_at_their_times() -> None:
     ]
 
 
-@pytest.mark.parametrize("fault", ["failed", "conflict", "lost"])
+@pytest.mark.parametrize("fault", ["failed", "conflict", "unknown"])
 def test_a_pod_is_bound_in_the_end_whatever_goes_wrong_for_a_while(fault: str) -> None:
     simulation = Simulation(faults=Faults(**{fault: 1.0}, until=20.0))
     simulation.create(N1, job("a"))
     simulation.run()
     assert simulation.cluster.pods["default/a"].spec.node_name == "n1"
-    assert (simulation.now > 20.0) == (fault != "lost")
+    assert (simulation.now > 20.0) == (fault != "unknown")
 
 
 def test_a_run_is_the_same_each_time_and_follows_its_seed() -> None:
     def run(seed: int) -> tuple[dict[str, str], float, int]:
-        simulation = Simulation(Engine(seed=seed), faults=Faults(failed=0.3, lost=0.2, until=60.0), seed=seed)
+        simulation = Simulation(
+            Engine(seed=seed), faults=Faults(failed=0.3, unknown=0.2, until=60.0), seed=seed
+        )
         simulation.create(*(node(f"n{i}").allocatable(cpu="4", memory="8Gi") for i in range(5)))
         simulation.create(*(job(f"p{i}") for i in range(15)))
         simulation.run()

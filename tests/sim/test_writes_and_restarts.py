@@ -69,7 +69,12 @@ def test_a_write_lands_is_told_and_is_answered_each_at_its_time() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "outcome", "lands"),
-    [("failed", Failed, False), ("conflict", Conflict, False), ("lost", Failed, True)],
+    [
+        ("failed", Failed, False),
+        ("conflict", Conflict, False),
+        ("lost", Succeeded, True),
+        ("unknown", Failed, True),
+    ],
 )
 def test_a_write_goes_wrong(fault: str, outcome: type[Outcome], lands: bool) -> None:
     simulation, asks = asking(write_faults=Faults(**{fault: 1.0}))

@@ -9,33 +9,12 @@ from typing import Any
 
 import msgspec
 
-from longshore import api
-from longshore.api.meta import ApiObject
+from longshore.api.meta import ApiObject, kind_of
 from longshore.ask.snapshot import Snapshot
 from longshore.errors import UserError
+from longshore.kube.kinds import KINDS
 
-_KINDS: Mapping[str, type[ApiObject]] = {
-    kind.__name__: kind
-    for kind in (
-        api.Pod,
-        api.Node,
-        api.Namespace,
-        api.Service,
-        api.ReplicationController,
-        api.ReplicaSet,
-        api.StatefulSet,
-        api.PodDisruptionBudget,
-        api.PersistentVolume,
-        api.PersistentVolumeClaim,
-        api.StorageClass,
-        api.CSINode,
-        api.CSIDriver,
-        api.CSIStorageCapacity,
-        api.VolumeAttachment,
-        api.ScheduleTrigger,
-        api.SchedulePlan,
-    )
-}
+_KINDS: Mapping[str, type[ApiObject]] = {kind.__name__: kind for kind in KINDS}
 
 
 def save(snapshot: Snapshot, file: str) -> None:
@@ -43,8 +22,8 @@ def save(snapshot: Snapshot, file: str) -> None:
     try:
         with Path(file).open("wb") as lines:
             for found in snapshot.objects:
-                kind = next(name for name, kind in _KINDS.items() if isinstance(found, kind))
-                lines.write(msgspec.json.encode({"kind": kind, **msgspec.to_builtins(found)}) + b"\n")
+                document = {"kind": kind_of(found).__name__, **msgspec.to_builtins(found)}
+                lines.write(msgspec.json.encode(document) + b"\n")
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror}") from error
 

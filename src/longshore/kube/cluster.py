@@ -10,13 +10,13 @@ import structlog
 
 from longshore.api import Change, Pod
 from longshore.api.meta import ApiObject
-from longshore.framework.effects import CallPlanner, Effect, Operation, Outcome, RecordEvent, Run, Tell
+from longshore.framework.effects import CallPlanner, Operation, Outcome, RecordEvent, Run, Tell
 from longshore.framework.reads import NOTHING, Reads
 from longshore.framework.seam import Cancel, ignore
 from longshore.kube.client import Client
 from longshore.kube.custom_resources import CustomMirror
 from longshore.kube.kinds import KINDS
-from longshore.kube.operations import Operations
+from longshore.kube.operations import Operations, PodReport
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import Resource, pods_with
@@ -56,7 +56,7 @@ class KubeCluster:
         recorder: EventRecorder | None = None,
         *,
         reads: Reads = NOTHING,
-        unable: Collection[type[Effect]] = (),
+        unable: Collection[type[Tell]] = (),
         most_requests: int = MOST_REQUESTS,
     ) -> None:
         self.on_room: Callable[[], None] = ignore
@@ -101,11 +101,6 @@ class KubeCluster:
                     str(reflector.resource), reflector.settled, len(reflector.store), reflector.lists
                 )
 
-    @property
-    def unlisted(self) -> list[str]:
-        """The watched resources that are not completely known yet."""
-        return [str(_reflector(mirror).resource) for mirror in self._mirrors.values() if not mirror.settled]
-
     def watch(
         self,
         kinds: Collection[type[ApiObject]],
@@ -119,9 +114,14 @@ class KubeCluster:
 
         def synced() -> None:
             nonlocal waiting
-            if waiting and all(mirror.settled for mirror in mirrors):
+            if waiting and not self._closed and all(mirror.settled for mirror in mirrors):
                 waiting = False
                 on_synced()
+
+        def cancel() -> None:
+            nonlocal waiting
+            waiting = False
+            _cancel_all(tasks)
 
         mirrors += [self._mirror(kind, on_change, synced) for kind in kinds]
         tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
@@ -130,7 +130,7 @@ class KubeCluster:
             task.add_done_callback(self._watch_ended)
         if not mirrors:
             asyncio.get_running_loop().call_soon(synced)
-        return partial(_cancel_all, tasks)
+        return cancel
 
     def perform(self, operation: Operation, on_outcome: Callable[[Outcome], None]) -> Cancel:
         return self._begin(operation, on_outcome)
@@ -193,7 +193,7 @@ class KubeCluster:
         if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
             self._broken.set_exception(error)
 
-    def _begin(self, effect: Effect, on_outcome: Callable[[Outcome], None] | None) -> Cancel:
+    def _begin(self, effect: Operation | PodReport, on_outcome: Callable[[Outcome], None] | None) -> Cancel:
         if self._closed or self._operations is None:
             return ignore
         tasks = self._runs if isinstance(effect, _RUNS) else self._requests
@@ -203,7 +203,10 @@ class KubeCluster:
         return task.cancel
 
     async def _answer(
-        self, operations: Operations, effect: Effect, on_outcome: Callable[[Outcome], None] | None
+        self,
+        operations: Operations,
+        effect: Operation | PodReport,
+        on_outcome: Callable[[Outcome], None] | None,
     ) -> None:
         outcome = await operations.perform(effect)
         if on_outcome is not None:

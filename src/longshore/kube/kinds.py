@@ -1,7 +1,8 @@
 """The kinds of objects that Longshore knows, and how each is reached on the API server.
 
-This table is the one place to add a kind to: one that a controller watches, or one whose objects a plugin or
-controller reads and writes. The rights that it needs go into `deploy/`.
+A kind needs a struct in `longshore.api`, a row in this table, and rights in `deploy/`. Every scheduler
+follows it if it is in `FOLLOWED_KINDS` of `longshore.framework.seam`; others are followed for the controllers
+that name them in their `watches`.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,13 @@
 """How each effect is performed in a real cluster, and with which outcome.
 
-A new effect that a real cluster can perform needs its struct in `framework/effects.py` and a line in
-`Operations`.
+A new operation needs its struct in `framework/effects.py` and a case in `Operations`; the type checker also
+asks for one in the simulated cluster.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, get_args
+from collections.abc import Awaitable, Callable
+from typing import Any, assert_never, get_args
 
 import msgspec
 import structlog
@@ -24,12 +24,12 @@ from longshore.framework.effects import (
     Conflict,
     CreateObject,
     DeleteObject,
-    Effect,
     Evict,
     Failed,
     GetObject,
     Gone,
     Nominate,
+    Operation,
     Outcome,
     PatchObject,
     Run,
@@ -45,6 +45,8 @@ from longshore.kube.writer import Patch, Writer
 
 log = structlog.get_logger()
 
+# Reports that are written into the status of a pod.
+PodReport = SetCondition | Nominate
 Write = Bind | SetCondition | Nominate | Evict | PatchObject | CreateObject | DeleteObject
 
 _WRITES: tuple[type[Write], ...] = get_args(Write)
@@ -78,28 +80,16 @@ class Operations:
         self.bound = 0
         self.may_write = may_write
         self._writer = writer
+        self._webhooks = webhooks or WebhookCalls(())
         self._planners = planners or PlannerCalls()
         self._on_write = on_write or log_write
-        self._performers: Mapping[type[Effect], Callable[[Any], Awaitable[Outcome]]] = {
-            Bind: self._bind,
-            Evict: self._evict,
-            PatchObject: self._patch,
-            CreateObject: self._create,
-            DeleteObject: self._delete,
-            GetObject: self._get,
-            Run: self._run,
-            CallWebhook: (webhooks or WebhookCalls(())).call,
-            CallPlanner: self._call_planner,
-            SetCondition: self._set_condition,
-            Nominate: self._nominate,
-        }
 
-    async def perform(self, effect: Effect) -> Outcome:
+    async def perform(self, effect: Operation | PodReport) -> Outcome:
         """The outcome, whatever happens: one pod must not stop the others."""
         if not self.may_write() and not isinstance(effect, _WITHOUT_LEASE):
             return _NOT_LEADING
         try:
-            outcome = await self._performers[type(effect)](effect)
+            outcome = await self._performed(effect)
         except ApiError as error:
             outcome = _refusal(error)
         except (ConnectionFailed, _NoRights) as error:
@@ -110,6 +100,33 @@ class Operations:
         if isinstance(effect, _WRITES):
             self._on_write(effect, outcome)
         return outcome
+
+    def _performed(self, effect: Operation | PodReport) -> Awaitable[Outcome]:
+        match effect:
+            case Bind():
+                return self._bind(effect)
+            case SetCondition():
+                return self._set_condition(effect)
+            case Nominate():
+                return self._nominate(effect)
+            case Evict():
+                return self._evict(effect)
+            case PatchObject():
+                return self._patch(effect)
+            case CreateObject():
+                return self._create(effect)
+            case DeleteObject():
+                return self._delete(effect)
+            case GetObject():
+                return self._get(effect)
+            case Run():
+                return self._run(effect)
+            case CallWebhook():
+                return self._webhooks.call(effect)
+            case CallPlanner():
+                return self._call_planner(effect)
+            case _:
+                assert_never(effect)
 
     async def _bind(self, effect: Bind) -> Outcome:
         outcome = await self._writer.bind(effect.namespace, effect.name, effect.uid, effect.node)

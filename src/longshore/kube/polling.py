@@ -27,13 +27,16 @@ class PolledCluster(KubeCluster):
         on_change: Callable[[Change[Any]], None],
         on_synced: Callable[[], None] = ignore,
     ) -> Cancel:
+        if self._closed:
+            return ignore
         watch = _Watch(frozenset(kinds), on_change, on_synced)
         self._watches = (*self._watches, watch)
         return partial(self._unwatch, watch)
 
     def close(self) -> None:
         super().close()
-        self._watches = ()
+        for watch in self._watches:
+            self._unwatch(watch)
 
     async def poll(self) -> None:
         """List all watched kinds, and report the differences. Raises UserError."""
@@ -56,6 +59,7 @@ class PolledCluster(KubeCluster):
         return (await list_all(self._client, self._resource(kind), selectors=selectors)).items.values()
 
     def _unwatch(self, watch: "_Watch") -> None:
+        watch.is_over = True
         self._watches = tuple(other for other in self._watches if other is not watch)
 
 
@@ -67,6 +71,8 @@ class _Watch:
         on_synced: Callable[[], None],
     ) -> None:
         self.kinds = kinds
+        # It may be cancelled while it reports.
+        self.is_over = False
         self._on_change = on_change
         self._on_synced = on_synced
         self._seen: dict[tuple[type[ApiObject], str], ApiObject] | None = None
@@ -77,13 +83,17 @@ class _Watch:
             new = found.get(key)
             # A pod that was deleted and created again in between is another pod.
             if new is None or new.metadata.uid != old.metadata.uid:
-                self._on_change(Change(old, None))
+                self._report(Change(old, None))
         for key, new in found.items():
             known = before.get(key)
             if known is None or known.metadata.uid != new.metadata.uid:
-                self._on_change(Change(None, new))
+                self._report(Change(None, new))
             elif known.metadata.resource_version != new.metadata.resource_version:
-                self._on_change(Change(known, new))
+                self._report(Change(known, new))
         self._seen = found
-        if first:
+        if first and not self.is_over:
             self._on_synced()
+
+    def _report(self, change: Change[Any]) -> None:
+        if not self.is_over:
+            self._on_change(change)

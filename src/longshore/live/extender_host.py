@@ -10,8 +10,7 @@ from collections.abc import Callable
 from longshore.api import Node, Pod
 from longshore.config import MeasurementSettings
 from longshore.engine import Engine, Event, Measurements
-from longshore.kube.cluster import KubeCluster
-from longshore.live.follower import Follower
+from longshore.live.follower import FollowedCluster, Follower
 from longshore.measure.providers import Provider
 
 _STOP_SECONDS = 5.0
@@ -23,7 +22,7 @@ class ExtenderHost:
     def __init__(
         self,
         engine: Engine,
-        cluster: KubeCluster,
+        cluster: FollowedCluster,
         *,
         measurements: MeasurementSettings,
         provider: Provider | None,

@@ -8,7 +8,8 @@ neither a slow API server nor a long queue of pods keeps the watches from being 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 import structlog
 
@@ -17,8 +18,8 @@ from longshore.config import MeasurementSettings
 from longshore.engine import Engine
 from longshore.engine.events import Event
 from longshore.engine.link import Link
-from longshore.framework.seam import FOLLOWED_KINDS
-from longshore.kube.cluster import KubeCluster, Mirror
+from longshore.framework.seam import FOLLOWED_KINDS, Cluster
+from longshore.kube.cluster import Mirror
 from longshore.live import clock
 from longshore.measure.providers import Measuring, Provider
 
@@ -35,6 +36,41 @@ _TICK = 1.0
 _SOON = 0.005
 
 
+class FollowedCluster(Cluster, Protocol):
+    """A cluster with what the loop needs to know besides: when it may go on, and when all has ended."""
+
+    # Called when `has_room` becomes true again.
+    on_room: Callable[[], None]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more operations may begin; if not, decisions wait."""
+        ...
+
+    @property
+    def may_write(self) -> bool:
+        """Whether this process may decide and write, for example because it holds the lease."""
+        ...
+
+    @property
+    def requests_in_flight(self) -> int:
+        """Operations and reports under way, without the work of plugins and planners."""
+        ...
+
+    @property
+    def mirrors(self) -> Iterable[Mirror]:
+        """The state of every watched resource that exists, for any thread."""
+        ...
+
+    async def broken(self) -> None:
+        """Wait until a watch breaks through a fault of ours, and raise what broke it."""
+        ...
+
+    async def drain(self, *, within: float) -> None:
+        """Let requests under way end, then the events about them; cancel the work of plugins and planners."""
+        ...
+
+
 class Follower:
     """One engine on one cluster.
 
@@ -48,7 +84,7 @@ class Follower:
     def __init__(
         self,
         engine: Engine,
-        cluster: KubeCluster,
+        cluster: FollowedCluster,
         *,
         kinds: Collection[type[ApiObject]] = FOLLOWED_KINDS,
         decides: bool = True,
@@ -88,7 +124,8 @@ class Follower:
         if self.ready:
             return ""
         if not self._synced:
-            return f"{' and '.join(self._cluster.unlisted)} are still being listed"
+            unlisted = [mirror.name for mirror in self._cluster.mirrors if not mirror.is_synced]
+            return f"{' and '.join(unlisted)} are still being listed"
         # An engine that decides waits for its controllers by itself.
         if not self._decides and any(each.unready for each in self._engine.controllers):
             return "what agents have learnt is still being read"
@@ -103,7 +140,7 @@ class Follower:
         return self._cluster.may_write
 
     @property
-    def mirrors(self) -> Iterator[Mirror]:
+    def mirrors(self) -> Iterable[Mirror]:
         return self._cluster.mirrors
 
     @property
@@ -150,8 +187,6 @@ class Follower:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._cluster.drain(within=self._finish_within)
             self._cluster.close()
-            if self._decides:
-                log.info("stopped", bound=self._cluster.bound)
 
     def watch(self) -> None:
         """Begin to watch."""

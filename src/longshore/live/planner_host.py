@@ -6,7 +6,7 @@ a Service.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
@@ -67,7 +67,7 @@ class PlannerHost:
     # The rest of its state may be read from any thread.
 
     @property
-    def mirrors(self) -> Iterator[Mirror]:
+    def mirrors(self) -> Iterable[Mirror]:
         return self._follower.mirrors
 
     @property

@@ -11,7 +11,7 @@ import msgspec
 
 from longshore.api.meta import ApiObject
 from longshore.engine import Nominate, SetCondition
-from longshore.framework.effects import Effect
+from longshore.framework.effects import Tell
 from longshore.kube.access import may_i
 from longshore.kube.client import Client
 from longshore.kube.kinds import KINDS
@@ -29,7 +29,7 @@ class Rights(msgspec.Struct, frozen=True):
     status: bool
 
     @property
-    def unable(self) -> tuple[type[Effect], ...]:
+    def unable(self) -> tuple[type[Tell], ...]:
         """The reports that cannot be made. Events are left to the recorder."""
         return () if self.status else (SetCondition, Nominate)
 

@@ -73,9 +73,10 @@ async def schedule(
             controller=engine.scheduler_name,
             others_busy=lambda: writer.under_way > 0,
         )
+        cluster = KubeCluster(client, operations, recorder, reads=engine.reads)
         follower = Follower(
             engine,
-            KubeCluster(client, operations, recorder, reads=engine.reads),
+            cluster,
             kinds=kinds,
             measurements=measurements,
             provider=None if measurements is None else make_provider(measurements, client),
@@ -90,7 +91,10 @@ async def schedule(
         )
         async with leading, vitals.beating():
             with attend(vitals):
-                await follower.run(until=stop)
+                try:
+                    await follower.run(until=stop)
+                finally:
+                    log.info("stopped", bound=cluster.bound)
 
 
 async def greet(client: Client, *, rights: str) -> None:

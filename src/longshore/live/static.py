@@ -136,7 +136,11 @@ class _Parts:
         self._on_write = on_write
 
     async def follow(self, stop: asyncio.Event) -> None:
-        await self._follower(KubeCluster, finish_within=_FINISH_SECONDS)[0].run(until=stop)
+        follower, cluster = self._follower(KubeCluster, finish_within=_FINISH_SECONDS)
+        try:
+            await follower.run(until=stop)
+        finally:
+            log.info("stopped", bound=cluster.bound)
 
     def passes(self) -> Callable[[], Awaitable[None]]:
         """Return what makes one pass over the cluster each time it is called."""

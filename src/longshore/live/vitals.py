@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 from longshore.kube.cluster import Mirror
@@ -43,7 +43,7 @@ class Vitals:
         return self._follower.events_waiting
 
     @property
-    def mirrors(self) -> Iterator[Mirror]:
+    def mirrors(self) -> Iterable[Mirror]:
         return self._follower.mirrors
 
     @property

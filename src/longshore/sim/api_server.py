@@ -7,7 +7,7 @@ new objects are stamped with.
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
@@ -21,7 +21,6 @@ from longshore.engine import (
     Conflict,
     CreateObject,
     DeleteObject,
-    Effect,
     Evict,
     Failed,
     Gone,
@@ -32,14 +31,20 @@ from longshore.engine import (
     SetCondition,
     Succeeded,
 )
-from longshore.framework.effects import GetObject
+from longshore.framework.effects import GetObject, Tell
 
 _replace = msgspec.structs.replace
 _T = TypeVar("_T", bound=ApiObject)
 
 Changes = list[Change[Any]]
+# The writes whose answers may be lost.
+Write = Bind | CreateObject | PatchObject | DeleteObject
+# What an API server does by itself.
+ServerEffect = Write | Evict | GetObject | Tell
 # All that matters about it is that the deletion has begun.
 _DELETED_AT = "2026-01-01T00:00:00Z"
+# Metadata that changes with every write.
+_SERVERS_OWN = frozenset({"generation", "resourceVersion"})
 
 
 class SimulatedApiServer:
@@ -99,7 +104,7 @@ class SimulatedApiServer:
             return []
         return [self.put_pod(_replace(pod, status=_replace(pod.status, phase=phase)))]
 
-    def perform(self, effect: Effect) -> tuple[Outcome, Changes]:
+    def perform(self, effect: ServerEffect) -> tuple[Outcome, Changes]:
         """Perform the effect: return its outcome, and what a watch reports because of it."""
         match effect:
             case Bind():
@@ -122,7 +127,34 @@ class SimulatedApiServer:
             case RecordEvent():
                 self.events.append(effect)
                 return Succeeded(), []
-        return Failed(f"a simulated cluster cannot do {type(effect).__name__}"), []
+            case _:
+                assert_never(effect)
+
+    def look(self, write: Write) -> tuple[Outcome, Changes]:
+        """Resolve a write whose answer was lost, as `longshore.kube.writer` does: by how the object is now.
+
+        If the write is not there, it is repeated.
+        """
+        if isinstance(write, Bind):
+            pod = self.pods.get(f"{write.namespace}/{write.name}")
+            if pod is None:
+                return _not_found(Pod, write.name), []
+            if pod.metadata.uid != write.uid or pod.spec.node_name not in ("", write.node):
+                return _changed_meanwhile(Pod, write.name), []
+            return (Succeeded(), []) if pod.spec.node_name else self.perform(write)
+        found = self._objects(write.kind).get(_key(write))
+        if found is None:
+            return self.perform(write)
+        match write:
+            case DeleteObject():
+                has_landed = write.uid not in ("", found.metadata.uid)
+            case PatchObject():
+                has_landed = _contains(found, write.patch)
+            case CreateObject():
+                has_landed = _contains(found, write.body)
+                if not has_landed:
+                    return _changed_meanwhile(write.kind, write.name), []
+        return (Succeeded(), []) if has_landed else self.perform(write)
 
     def _bind(self, bind: Bind) -> tuple[Outcome, Changes]:
         name = bind.name
@@ -186,7 +218,7 @@ class SimulatedApiServer:
             new = msgspec.convert(_merged(msgspec.to_builtins(old), effect.patch), effect.kind)
         except msgspec.ValidationError as error:
             return _invalid(effect.kind, effect.name, error), []
-        return Succeeded(), [self.put(new)]
+        return Succeeded(), [self.put(_part_of(new, old, effect.subresource))]
 
     def _create(self, effect: CreateObject) -> tuple[Outcome, Changes]:
         if _key(effect) in self._objects(effect.kind):
@@ -241,6 +273,20 @@ def _next_generation(old: ApiObject | None, new: ApiObject) -> ApiObject:
     return _replace(new, metadata=_replace(new.metadata, generation=generation))
 
 
+def _part_of(new: ApiObject, old: ApiObject, subresource: str) -> ApiObject:
+    """The new object, but with the part of the old one that a write of this subresource does not touch."""
+    spared = "spec" if subresource == "status" else "status"
+    return _replace(new, **{spared: getattr(old, spared)}) if hasattr(old, spared) else new
+
+
+def _contains(found: ApiObject, sent: Mapping[str, Any]) -> bool:
+    """Whether the object is already as this patch or body leaves it."""
+    metadata = {name: value for name, value in sent.get("metadata", {}).items() if name not in _SERVERS_OWN}
+    now = msgspec.to_builtins(found)
+    merged = _merged(now, {**sent, "metadata": metadata})
+    return bool(msgspec.convert(merged, kind_of(found)) == msgspec.convert(now, kind_of(found)))
+
+
 def _key(effect: PatchObject | CreateObject | DeleteObject | GetObject) -> str:
     return f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
 
@@ -272,6 +318,11 @@ def _invalid(kind: type[ApiObject], name: str, error: msgspec.ValidationError) -
 
 def _conflict(problem: str) -> Conflict:
     return Conflict(f"Operation cannot be fulfilled on {problem}", 409, "Conflict")
+
+
+def _changed_meanwhile(kind: type[ApiObject], name: str) -> Conflict:
+    message = f'{_plural(kind)} "{name}": changed by another client while the response was lost'
+    return Conflict(message, 409, "Conflict")
 
 
 def _with_condition(pod: Pod, condition: PodCondition) -> Pod:

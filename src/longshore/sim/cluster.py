@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
@@ -19,12 +19,14 @@ from longshore.framework.effects import (
     Answered,
     Bind,
     CallPlanner,
+    CallWebhook,
     Conflict,
     CreateObject,
     DeleteObject,
     Effect,
     Evict,
     Failed,
+    GetObject,
     Operation,
     Outcome,
     PatchObject,
@@ -34,7 +36,7 @@ from longshore.framework.effects import (
 )
 from longshore.framework.seam import Cancel, ignore
 from longshore.sim.agenda import Agenda
-from longshore.sim.api_server import SimulatedApiServer
+from longshore.sim.api_server import Changes, ServerEffect, SimulatedApiServer, Write
 from longshore.sim.asynchronous import run
 
 Planner = Callable[[PlanRequest], Mapping[str, str]]
@@ -47,13 +49,18 @@ class Faults(msgspec.Struct, frozen=True):
     failed: float = 0.0
     # It does not land, and the answer says that someone else has decided, which is not true.
     conflict: float = 0.0
-    # It lands, but the answer says that it has failed.
+    # It lands, but the answer is lost: the object is read, and what it is like then is the answer.
     lost: float = 0.0
+    # It lands, but the answer says that it has failed: the API server could not be asked either.
+    unknown: float = 0.0
     until: float = math.inf
 
 
 NO_FAULTS = Faults()
 _OBJECT_WRITES = (CreateObject, PatchObject, DeleteObject)
+# Stands for an answer that was lost, until the object has been read.
+_LOST = Failed("injected fault: the answer was lost")
+_E = TypeVar("_E", bound=ServerEffect)
 
 
 class SimulatedCluster:
@@ -61,13 +68,13 @@ class SimulatedCluster:
 
     A bind lands after `bind_latency` seconds, other writes after `write_latency`. Outcomes come
     `answer_latency` after a write has landed, and watches report every change `watch_latency` after it
-    happened, in order. `faults` strike binds, `write_faults` the writes of other objects. A bound pod is
+    happened, in order. `faults` strike binds, `write_faults` the other writes of objects. A bound pod is
     Running after `start_time`, and Succeeded `run_time` later; None means never. An evicted pod is gone after
     `stop_time`. The work of `async def` plugins takes as long as they sleep. `planners` answer under their
     address, after `plan_time`; an exception of theirs is a failure.
 
     `answer` is called when a write lands: an outcome that it returns is the answer, and the write changes
-    nothing.
+    nothing. It also answers in the place of webhooks.
     """
 
     def __init__(
@@ -100,7 +107,8 @@ class SimulatedCluster:
         self.events = self.server.events
         # Where pods were bound: the newest bind of each `namespace/name`, also of pods that are gone.
         self.bindings: dict[str, str] = {}
-        # These four may be changed at any time.
+        # These five may be changed at any time.
+        self.faults = faults
         self.write_faults = write_faults
         self.planners = planners or {}
         self.answer = answer
@@ -113,7 +121,6 @@ class SimulatedCluster:
         self._start_time = start_time
         self._run_time = run_time
         self._stop_time = stop_time
-        self._faults = faults
         self._plan_time = plan_time
         self._random = random.Random(seed)
         self._watches: tuple[_Watch, ...] = ()
@@ -169,8 +176,12 @@ class SimulatedCluster:
                 self._run(operation, asked)
             case CallPlanner():
                 self._call_planner(operation, asked)
-            case _:
+            case CallWebhook():
+                self._write(partial(self._call_webhook, operation, asked))
+            case Evict() | PatchObject() | CreateObject() | DeleteObject() | GetObject():
                 self._write(partial(self._land_for, asked, operation))
+            case _:
+                assert_never(operation)
         return asked.cancel
 
     def report(self, tell: Tell) -> None:
@@ -200,18 +211,25 @@ class SimulatedCluster:
         else:
             landing()
 
-    def _land_for(self, asked: "_Operation", operation: Operation) -> None:
+    def _land_for(self, asked: "_Operation", operation: Write | Evict | GetObject) -> None:
         outcome = self._land(operation)
-        self._agenda.after(self._answer_latency, partial(asked.answer, outcome))
+        answer = partial(asked.answer, outcome)
+        if outcome is _LOST and not isinstance(operation, Evict | GetObject):
+            answer = partial(self._look, asked, operation)
+        self._agenda.after(self._answer_latency, answer)
 
-    def _land(self, effect: Effect) -> Outcome:
+    def _look(self, asked: "_Operation", write: Write) -> None:
+        if asked.is_under_way:
+            asked.answer(self._perform(write, self.server.look))
+
+    def _land(self, effect: ServerEffect) -> Outcome:
         if isinstance(effect, Evict):
             self._agenda.after(self._stop_time, partial(self._stop, effect))
         if self.answer is not None and (answer := self.answer(effect)) is not None:
             return answer
         faults = NO_FAULTS
         if isinstance(effect, Bind):
-            faults = self._faults
+            faults = self.faults
         elif isinstance(effect, _OBJECT_WRITES):
             faults = self.write_faults
         chance = 1.0 if faults is NO_FAULTS or self._agenda.now >= faults.until else self._random.random()
@@ -221,14 +239,21 @@ class SimulatedCluster:
         if chance < faults.conflict:
             return Conflict("injected fault: someone else has decided")
         chance -= faults.conflict
-        outcome, changes = self.server.perform(effect)
+        outcome = self._perform(effect, self.server.perform)
+        if isinstance(outcome, Succeeded) and chance < faults.lost:
+            return _LOST
+        chance -= faults.lost
+        if isinstance(outcome, Succeeded) and chance < faults.unknown:
+            return Failed("injected fault: it is unknown whether the write has landed")
+        return outcome
+
+    def _perform(self, effect: _E, by: Callable[[_E], tuple[Outcome, Changes]]) -> Outcome:
+        outcome, changes = by(effect)
         for change in changes:
             if isinstance(effect, Bind):
                 self.bindings[change.object.key] = effect.node
                 self._start(change.object)
             self._changed(change)
-        if isinstance(outcome, Succeeded) and chance < faults.lost:
-            return Failed("injected fault: the answer was lost")
         return outcome
 
     def _run(self, operation: Run, asked: "_Operation") -> None:
@@ -239,6 +264,12 @@ class SimulatedCluster:
         except Exception as error:  # a plugin's failure is its pod's alone
             outcome = Failed(repr(error))
         self._agenda.after(seconds, partial(asked.answer, outcome))
+
+    def _call_webhook(self, call: CallWebhook, asked: "_Operation") -> None:
+        outcome = None if self.answer is None else self.answer(call)
+        if outcome is None:
+            outcome = Failed("a simulated cluster has no webhooks: give it an `answer`")
+        self._agenda.after(self._answer_latency, partial(asked.answer, outcome))
 
     def _call_planner(self, call: CallPlanner, asked: "_Operation") -> None:
         planner = self.planners.get(call.address)
@@ -303,8 +334,12 @@ class _Operation:
         self._on_outcome = on_outcome
         under_way.add(self)
 
+    @property
+    def is_under_way(self) -> bool:
+        return self in self._under_way
+
     def answer(self, outcome: Outcome) -> None:
-        if self in self._under_way:
+        if self.is_under_way:
             self._under_way.remove(self)
             self._on_outcome(outcome)
 

@@ -7,9 +7,8 @@ from longshore.agents.annotations import read_load
 from longshore.engine import Effect, Engine, Event
 from longshore.engine.link import Link
 from longshore.framework.agents import is_agent
-from longshore.framework.seam import FOLLOWED_KINDS
+from longshore.framework.seam import FOLLOWED_KINDS, Cluster
 from longshore.sim.agenda import Agenda
-from longshore.sim.cluster import SimulatedCluster
 
 
 class VirtualFollower:
@@ -21,7 +20,7 @@ class VirtualFollower:
     def __init__(
         self,
         engine: Engine,
-        cluster: SimulatedCluster,
+        cluster: Cluster,
         agenda: Agenda,
         *,
         on_effect: Callable[[Effect], None] = lambda _effect: None,
