@@ -11,6 +11,9 @@ import msgspec
 import pytest
 
 from longshore.api import ObjectMeta, SchedulePlan, ScheduleTrigger
+from longshore.api.config_map import ConfigMap
+from longshore.api.meta import ApiObject
+from longshore.api.pod_run import PodRun
 from longshore.api.pod_set import (
     POD_SET_LABEL,
     SCHEDULE,
@@ -23,6 +26,7 @@ from longshore.api.pod_set import (
 )
 from longshore.ask.snapshot import Snapshot
 from longshore.ask.snapshot_file import read, save
+from longshore.kube.kinds import KINDS
 from longshore.testing import PodBuilder, node, pdb, pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -74,6 +78,16 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "cluster.jsonl"
     save(Snapshot(CLUSTER), str(path))
     return path
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_known_kind_can_be_saved_and_what_scheduling_reads_is_read(
+    kind: type[ApiObject], tmp_path: Path
+) -> None:
+    found = kind(metadata=ObjectMeta(name="first"))
+    save(Snapshot((found,)), str(tmp_path / "one.jsonl"))
+    is_read = kind not in (ConfigMap, PodRun)
+    assert read(str(tmp_path / "one.jsonl")).objects == ((found,) if is_read else ())
 
 
 def explain(*arguments: object, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":

@@ -6,7 +6,7 @@ The API server sets defaults, and refuses and changes objects, so that both sche
 import http.client
 import json
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,26 +31,27 @@ from longshore.api import (
 )
 from longshore.api.meta import ApiObject
 from longshore.dev import ControlPlane
-from longshore.kube import resources
+from longshore.kube.kinds import KINDS
+from longshore.kube.resources import Resource
 
 # In the order of creation. Objects are deleted in the reverse order.
-KINDS: Mapping[type[ApiObject], resources.Resource[Any]] = {
-    Namespace: resources.NAMESPACES,
-    StorageClass: resources.STORAGE_CLASSES,
-    CSIDriver: resources.CSI_DRIVERS,
-    CSINode: resources.CSI_NODES,
-    CSIStorageCapacity: resources.CSI_STORAGE_CAPACITIES,
-    PersistentVolume: resources.PERSISTENT_VOLUMES,
-    PersistentVolumeClaim: resources.PERSISTENT_VOLUME_CLAIMS,
-    VolumeAttachment: resources.VOLUME_ATTACHMENTS,
-    Service: resources.SERVICES,
-    ReplicationController: resources.REPLICATION_CONTROLLERS,
-    ReplicaSet: resources.REPLICA_SETS,
-    StatefulSet: resources.STATEFUL_SETS,
-    PodDisruptionBudget: resources.POD_DISRUPTION_BUDGETS,
-    Node: resources.NODES,
-    Pod: resources.PODS,
-}
+CREATION_ORDER: tuple[type[ApiObject], ...] = (
+    Namespace,
+    StorageClass,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+    Service,
+    ReplicationController,
+    ReplicaSet,
+    StatefulSet,
+    PodDisruptionBudget,
+    Node,
+    Pod,
+)
 _AT_ONCE = {"gracePeriodSeconds": 0}
 
 Document = dict[str, Any]
@@ -62,9 +63,9 @@ class Refused(Exception):
         self.status = status
 
 
-def resource_of(thing: ApiObject | type[ApiObject]) -> resources.Resource[Any]:
+def resource_of(thing: ApiObject | type[ApiObject]) -> Resource[Any]:
     kind = thing if isinstance(thing, type) else type(thing)
-    return next(resource for base, resource in KINDS.items() if issubclass(kind, base))
+    return KINDS[next(each for each in CREATION_ORDER if issubclass(kind, each))].resource
 
 
 def address(thing: ApiObject, *, subresource: str = "") -> str:

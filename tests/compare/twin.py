@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from tests.compare.api import KINDS, Api, Document
+from tests.compare.api import CREATION_ORDER, Api, Document
 
 from longshore.api import Change, Pod
 from longshore.cluster import PodInfo
@@ -16,7 +16,7 @@ class Twin:
     def __init__(self, api: Api, configuration: str) -> None:
         setup = set_up(configuration)
         self._engine = Engine(setup.configuration, plugins=setup.plugins)
-        for kind in KINDS:
+        for kind in CREATION_ORDER:
             for document in api.listed(kind):
                 thing: Any = msgspec.convert(document, kind)
                 self._engine.receive(Change(None, thing), now=0.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from msgspec.structs import replace
-from tests.compare.api import KINDS, Api, Document, address, manifest, priority_classes, resource_of
+from tests.compare.api import CREATION_ORDER, Api, Document, address, manifest, priority_classes, resource_of
 from tests.compare.sides import KubeScheduler, Longshore, Profiles
 from tests.compare.twin import Twin
 
@@ -95,7 +95,7 @@ class Arena:
     def become(self, *things: ApiObject) -> None:
         """Replace the cluster by these objects, and wait until both schedulers know them."""
         self._clear(things)
-        for kind in KINDS:
+        for kind in CREATION_ORDER:
             if kind is PersistentVolumeClaim and self.plane.controller_manager is not None:
                 self.until(self._volumes_are_known, "the controller has seen all volumes")
             new = (thing for thing in things if kind_of(thing) is kind and address(thing) not in self._made)
@@ -144,7 +144,7 @@ class Arena:
             for thing in wanted
             if self.plane.kwok and isinstance(thing, Node) and self._made.get(address(thing)) == thing
         }
-        for kind in reversed(list(KINDS)):
+        for kind in reversed(CREATION_ORDER):
             going = [
                 thing for path, thing in self._made.items() if isinstance(thing, kind) and path not in kept
             ]
@@ -272,4 +272,4 @@ def _timeless(condition: Document) -> Document:
 
 
 def kind_of(thing: ApiObject) -> type[ApiObject]:
-    return next(kind for kind in KINDS if isinstance(thing, kind))
+    return next(kind for kind in CREATION_ORDER if isinstance(thing, kind))

@@ -26,7 +26,7 @@ from longshore.kube.kinds import KINDS
 from longshore.kube.operations import Operations
 from longshore.kube.polling import PolledCluster
 from longshore.kube.recorder import EVENTS
-from longshore.kube.resources import CONFIG_MAPS, PODS
+from longshore.kube.resources import PODS
 from longshore.kube.webhook_calls import WebhookCalls
 from longshore.sim import Faults, SimulatedCluster
 from longshore.sim.agenda import Agenda
@@ -216,7 +216,7 @@ class Real:
 
     async def create_map(self, name: str, **data: str) -> str:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-        return _uid(await self._direct.create(CONFIG_MAPS, self.namespace, body))
+        return _uid(await self._direct.create(KINDS[ConfigMap].resource, self.namespace, body))
 
     async def delete(self, kind: type[ApiObject], name: str) -> None:
         await self._direct.delete(KINDS[kind].resource, self.namespace, name)

@@ -12,10 +12,11 @@ from tests.live.pod_sets import World, planner_service
 from tests.live.processes import Running
 from tests.waiting import eventually
 
+from longshore.api import Service
 from longshore.api.pod_set import SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.dev.ports import Port
-from longshore.kube.resources import SERVICES
+from longshore.kube.kinds import KINDS
 from longshore.podset._pb import planner_pb2 as pb
 
 # Longer than everything takes that must not wait for a planner that hangs.
@@ -81,7 +82,9 @@ class PlannerServices:
         """Wait until the scheduler mirrors as many services as there are: none was replaced meanwhile."""
         scheduler = self.scheduler
         assert scheduler is not None
-        there = len(msgspec.json.decode(await here.client.request("GET", SERVICES.path()))["items"])
+        there = len(
+            msgspec.json.decode(await here.client.request("GET", KINDS[Service].resource.path()))["items"]
+        )
         await asyncio.to_thread(
             eventually,
             lambda: scheduler.ask("/metrics")[1],

@@ -17,13 +17,14 @@ import msgspec
 from tests.deploy.custom_resources import install as install_kinds
 from tests.live.pods import manifest
 
-from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, plan_name
+from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, Service, plan_name
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULE, SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.kube import Client, load
 from longshore.kube.errors import ApiError
+from longshore.kube.kinds import KINDS
 from longshore.kube.reflector import Reflector
-from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, SERVICES, Resource
+from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
 
 # Of others, but taken from here.
 __all__ = ["PLANNING", "SCHEDULE", "install_kinds"]
@@ -35,7 +36,7 @@ _GROUP = "planner.ciena.io/v1alpha1"
 _RESOURCES: dict[str, Resource[Any]] = {
     "Pod": PODS,
     "Node": NODES,
-    "Service": SERVICES,
+    "Service": KINDS[Service].resource,
     "ScheduleTrigger": SCHEDULE_TRIGGERS,
     "SchedulePlan": SCHEDULE_PLANS,
 }

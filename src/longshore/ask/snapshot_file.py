@@ -9,12 +9,17 @@ from typing import Any
 
 import msgspec
 
+from longshore.api.config_map import ConfigMap
 from longshore.api.meta import ApiObject, kind_of
+from longshore.api.pod_run import PodRun
 from longshore.ask.snapshot import Snapshot
 from longshore.errors import UserError
 from longshore.kube.kinds import KINDS
 
-_KINDS: Mapping[str, type[ApiObject]] = {kind.__name__: kind for kind in KINDS}
+# Scheduling does not read ConfigMaps, and a PodRun is another view of a pod.
+_KINDS: Mapping[str, type[ApiObject]] = {
+    kind.__name__: kind for kind in KINDS if kind not in (ConfigMap, PodRun)
+}
 
 
 def save(snapshot: Snapshot, file: str) -> None:

@@ -32,8 +32,10 @@ from longshore.api.meta import ApiObject
 from longshore.api.pod_run import PodRun
 from longshore.api.pod_set import SchedulePlan, ScheduleTrigger
 from longshore.framework.seam import FOLLOWED_KINDS
-from longshore.kube import resources
-from longshore.kube.resources import Resource
+from longshore.kube.codec import JsonCodec
+from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, Resource
+
+_STORAGE = "storage.k8s.io"
 
 # Pods that have ended take no room: to the scheduler they are deleted.
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
@@ -52,27 +54,38 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     writable: bool = False
 
 
+def _json(kind: type[ApiObject], plural: str, **more: Any) -> Resource[Any]:
+    """Return a resource that comes as JSON: good enough for objects that are few and change rarely."""
+    return Resource(plural=plural, codec=JsonCodec(kind), **more)
+
+
 KINDS: Mapping[type[ApiObject], Kind] = {
-    Pod: Kind(resource=resources.PODS, field_selector=NOT_ENDED, writable=True),
-    Node: Kind(resource=resources.NODES),
-    Namespace: Kind(resource=resources.NAMESPACES),
-    Service: Kind(resource=resources.SERVICES),
-    ReplicationController: Kind(resource=resources.REPLICATION_CONTROLLERS),
-    ReplicaSet: Kind(resource=resources.REPLICA_SETS),
-    StatefulSet: Kind(resource=resources.STATEFUL_SETS),
-    PodDisruptionBudget: Kind(resource=resources.POD_DISRUPTION_BUDGETS),
-    PersistentVolume: Kind(resource=resources.PERSISTENT_VOLUMES, writable=True),
-    PersistentVolumeClaim: Kind(resource=resources.PERSISTENT_VOLUME_CLAIMS, writable=True),
-    StorageClass: Kind(resource=resources.STORAGE_CLASSES),
-    CSINode: Kind(resource=resources.CSI_NODES),
-    CSIDriver: Kind(resource=resources.CSI_DRIVERS),
-    CSIStorageCapacity: Kind(resource=resources.CSI_STORAGE_CAPACITIES),
-    VolumeAttachment: Kind(resource=resources.VOLUME_ATTACHMENTS),
-    ConfigMap: Kind(resource=resources.CONFIG_MAPS, writable=True),
+    Pod: Kind(resource=PODS, field_selector=NOT_ENDED, writable=True),
+    Node: Kind(resource=NODES),
+    Namespace: Kind(resource=_json(Namespace, "namespaces", namespaced=False)),
+    Service: Kind(resource=_json(Service, "services")),
+    ReplicationController: Kind(resource=_json(ReplicationController, "replicationcontrollers")),
+    ReplicaSet: Kind(resource=_json(ReplicaSet, "replicasets", group="apps")),
+    StatefulSet: Kind(resource=_json(StatefulSet, "statefulsets", group="apps")),
+    PodDisruptionBudget: Kind(resource=_json(PodDisruptionBudget, "poddisruptionbudgets", group="policy")),
+    PersistentVolume: Kind(
+        resource=_json(PersistentVolume, "persistentvolumes", namespaced=False), writable=True
+    ),
+    PersistentVolumeClaim: Kind(
+        resource=_json(PersistentVolumeClaim, "persistentvolumeclaims"), writable=True
+    ),
+    StorageClass: Kind(resource=_json(StorageClass, "storageclasses", group=_STORAGE, namespaced=False)),
+    CSINode: Kind(resource=_json(CSINode, "csinodes", group=_STORAGE, namespaced=False)),
+    CSIDriver: Kind(resource=_json(CSIDriver, "csidrivers", group=_STORAGE, namespaced=False)),
+    CSIStorageCapacity: Kind(resource=_json(CSIStorageCapacity, "csistoragecapacities", group=_STORAGE)),
+    VolumeAttachment: Kind(
+        resource=_json(VolumeAttachment, "volumeattachments", group=_STORAGE, namespaced=False)
+    ),
+    ConfigMap: Kind(resource=_json(ConfigMap, "configmaps"), writable=True),
     # Watched for controllers only.
-    ScheduleTrigger: Kind(resource=resources.SCHEDULE_TRIGGERS, optional=True, writable=True),
-    SchedulePlan: Kind(resource=resources.SCHEDULE_PLANS, optional=True, writable=True),
-    PodRun: Kind(resource=resources.POD_RUNS, optional=True),
+    ScheduleTrigger: Kind(resource=SCHEDULE_TRIGGERS, optional=True, writable=True),
+    SchedulePlan: Kind(resource=SCHEDULE_PLANS, optional=True, writable=True),
+    PodRun: Kind(resource=_json(PodRun, "pods", alias="pod-runs"), optional=True),
 }
 
 # What every scheduler follows besides pods and nodes.

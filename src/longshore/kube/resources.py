@@ -1,31 +1,15 @@
-"""The resources of the API server: their group, version, and plural, and how their objects are decoded."""
+"""What a resource of the API server is, and those that are read or written by name.
+
+All that can be watched are in the table of `longshore.kube.kinds`.
+"""
 
 from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
 
-from longshore.api import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    Namespace,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    SchedulePlan,
-    ScheduleTrigger,
-    Service,
-    StatefulSet,
-    StorageClass,
-    VolumeAttachment,
-)
-from longshore.api.config_map import ConfigMap
+from longshore.api import Pod, SchedulePlan, ScheduleTrigger
 from longshore.api.meta import ApiObject
-from longshore.api.pod_run import PodRun
 from longshore.api.pod_set import GROUP, VERSION
 from longshore.framework.reads import EVERYTHING, NOTHING, Reads, kept_of
 from longshore.kube.codec import Codec, JsonCodec
@@ -65,37 +49,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 PODS = Resource(plural="pods", codec=ProtobufCodec(decode_pod))
 WHOLE_PODS = Resource(plural="pods", codec=ProtobufCodec(partial(decode_pod, kept=kept_of(EVERYTHING))))
-POD_RUNS = Resource(plural="pods", codec=JsonCodec(PodRun), alias="pod-runs")
 NODES = Resource(plural="nodes", codec=ProtobufCodec(decode_node), namespaced=False)
-
-# There are few of these compared with pods, and they change rarely, so JSON is good enough.
-NAMESPACES = Resource(plural="namespaces", codec=JsonCodec(Namespace), namespaced=False)
-SERVICES = Resource(plural="services", codec=JsonCodec(Service))
-CONFIG_MAPS = Resource(plural="configmaps", codec=JsonCodec(ConfigMap))
-REPLICATION_CONTROLLERS = Resource(plural="replicationcontrollers", codec=JsonCodec(ReplicationController))
-PERSISTENT_VOLUMES = Resource(plural="persistentvolumes", codec=JsonCodec(PersistentVolume), namespaced=False)
-PERSISTENT_VOLUME_CLAIMS = Resource(plural="persistentvolumeclaims", codec=JsonCodec(PersistentVolumeClaim))
-
-REPLICA_SETS = Resource(group="apps", plural="replicasets", codec=JsonCodec(ReplicaSet))
-STATEFUL_SETS = Resource(group="apps", plural="statefulsets", codec=JsonCodec(StatefulSet))
-
-POD_DISRUPTION_BUDGETS = Resource(
-    group="policy", plural="poddisruptionbudgets", codec=JsonCodec(PodDisruptionBudget)
-)
-
-_STORAGE = "storage.k8s.io"
-STORAGE_CLASSES = Resource(
-    group=_STORAGE, plural="storageclasses", codec=JsonCodec(StorageClass), namespaced=False
-)
-CSI_NODES = Resource(group=_STORAGE, plural="csinodes", codec=JsonCodec(CSINode), namespaced=False)
-CSI_DRIVERS = Resource(group=_STORAGE, plural="csidrivers", codec=JsonCodec(CSIDriver), namespaced=False)
-CSI_STORAGE_CAPACITIES = Resource(
-    group=_STORAGE, plural="csistoragecapacities", codec=JsonCodec(CSIStorageCapacity)
-)
-VOLUME_ATTACHMENTS = Resource(
-    group=_STORAGE, plural="volumeattachments", codec=JsonCodec(VolumeAttachment), namespaced=False
-)
-
 SCHEDULE_TRIGGERS = Resource(
     group=GROUP, version=VERSION, plural="scheduletriggers", codec=JsonCodec(ScheduleTrigger)
 )
