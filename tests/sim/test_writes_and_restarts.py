@@ -5,11 +5,24 @@ from typing import Any
 
 import pytest
 
-from longshore.api import Change, PersistentVolume
-from longshore.engine import Conflict, CreateObject, Engine, Failed, Gone, Outcome, PatchObject, Succeeded
+from longshore.api import Change, PersistentVolume, Pod
+from longshore.api.meta import ApiObject
+from longshore.engine import (
+    Bind,
+    Conflict,
+    CreateObject,
+    DeleteObject,
+    Engine,
+    Failed,
+    Gone,
+    Outcome,
+    PatchObject,
+    Succeeded,
+)
 from longshore.framework.controllers import Controller, Errand
-from longshore.framework.effects import Ask
-from longshore.sim import Faults, Simulation
+from longshore.framework.effects import Ask, Operation
+from longshore.sim import Faults, SimulatedCluster, Simulation
+from longshore.sim.agenda import Agenda
 from longshore.sim.api_server import SimulatedApiServer
 from longshore.testing import node, pod, pv
 
@@ -81,6 +94,58 @@ def test_a_write_goes_wrong(fault: str, outcome: type[Outcome], lands: bool) -> 
     simulation.run(until=1.0)
     assert [type(answer) for _, answer in asks.answers] == [outcome]
     assert volumes(simulation) == (["disk"] if lands else [])
+
+
+WEB, AGAIN = pod("web").uid("first"), pod("web").uid("second")
+OTHER = pv("disk").labels(a="2")
+REMOVE = DeleteObject(PersistentVolume, "", "disk", "disk-1")
+RELABEL = PatchObject(PersistentVolume, "", "disk", {"metadata": {"labels": {"a": "1"}}})
+
+
+@pytest.mark.parametrize(
+    ("write", "meanwhile", "outcome", "left"),
+    [
+        (Bind.of(WEB, "n1"), [], Succeeded, {"web": "n1", "disk": "2"}),
+        (Bind.of(WEB, "n1"), [("delete", WEB)], Gone, {"disk": "2"}),
+        (Bind.of(WEB, "n1"), [("delete", WEB), ("put", AGAIN)], Conflict, {"web": "", "disk": "2"}),
+        (DISK, [("put", OTHER)], Conflict, {"web": "", "disk": "2"}),
+        (DISK, [("delete", OTHER)], Succeeded, {"web": "", "disk": "1"}),
+        (RELABEL, [("put", OTHER)], Succeeded, {"web": "", "disk": "1"}),
+        (RELABEL, [("delete", OTHER)], Gone, {"web": ""}),
+        (REMOVE, [("put", OTHER.uid("disk-2"))], Succeeded, {"web": "", "disk": "2"}),
+    ],
+)
+def test_the_answer_of_a_write_was_lost_and_others_were_faster_than_the_look(
+    write: Operation, meanwhile: list[tuple[str, ApiObject]], outcome: type[Outcome], left: dict[str, str]
+) -> None:
+    """`left`: the node of the pod, and the label of the volume."""
+    agenda, outcomes = Agenda(), list[Outcome]()
+    lost = Faults(lost=1.0)
+    cluster = SimulatedCluster(agenda, faults=lost, write_faults=lost, answer_latency=1.0)
+    cluster.put(WEB)
+    if write is not DISK:
+        cluster.put(OTHER.uid("disk-1"))
+    cluster.perform(write, outcomes.append)
+    agenda.go_on_to(0.5)
+    for action, item in meanwhile:
+        getattr(cluster, action)(item)
+    agenda.go_on_to(10.0)
+    assert [type(each) for each in outcomes] == [outcome]
+    assert {
+        each.metadata.name: each.spec.node_name if isinstance(each, Pod) else each.metadata.labels["a"]
+        for each in cluster.objects
+    } == left
+
+
+def test_a_write_that_was_cancelled_is_not_looked_for() -> None:
+    agenda, outcomes = Agenda(), list[Outcome]()
+    cluster = SimulatedCluster(agenda, write_faults=Faults(lost=1.0), answer_latency=1.0)
+    cancel = cluster.perform(DISK, outcomes.append)
+    cluster.delete(OTHER)
+    cancel()
+    agenda.go_on_to(10.0)
+    # Otherwise it would be repeated.
+    assert (outcomes, list(cluster.objects)) == ([], [])
 
 
 def test_faults_of_binds_do_not_strike_other_writes() -> None:
