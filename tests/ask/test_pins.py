@@ -1,4 +1,4 @@
-"""What is pinned, read back from labels that anyone may have written; without a cluster."""
+"""Pins, parsed from labels that any client may have written, without a cluster."""
 
 from longshore.api import Node, Pod
 from longshore.ask.pins import ListedPin, labels_of, listed_pins

@@ -1,4 +1,4 @@
-"""Which pods are elsewhere than planned, and what is a mismatch only if one is strict."""
+"""Pods on other nodes than planned, and mismatches that count only with --strict."""
 
 from tests.ask.test_preview import stored
 from tests.podset.stage import member

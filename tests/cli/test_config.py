@@ -1,4 +1,4 @@
-"""`longshore config check`: what it prints for files good and bad."""
+"""`longshore config check`: its output for valid and invalid files."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The demo: what it prints, in a terminal and into a pipe."""
+"""The demo: its output in a terminal and into a pipe."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`longshore explain`, from a file: a small cluster with a pod for every kind of answer."""
+"""`longshore explain` with a recorded file: a small cluster with a pod for each kind of answer."""
 
 import json
 import re

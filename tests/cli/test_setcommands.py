@@ -1,4 +1,4 @@
-"""The commands about pod sets before they ask the API server, and what they print."""
+"""The commands about pod sets before any request, and their output."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`longshore static` before it schedules: flags, variables in their place, and what it refuses."""
+"""`longshore static` before it schedules: flags, environment variables instead of flags, and errors."""
 
 import socket
 import subprocess
@@ -12,7 +12,7 @@ from tests.live.static import environment
 
 from longshore.cli.static import command
 
-# Variable, its flag, and for each a value as it is written and as it is understood.
+# A variable and its flag, and for each a value as text and as it is parsed.
 TABLE = [
     ("KUBECONFIG", "--kubeconfig", ("a.yaml", "a.yaml"), ("b.yaml", "b.yaml")),
     ("SCHED_INCLUSTER_BASE_PATH", "--incluster-base-path", ("/a", "/a"), ("/b", "/b")),

@@ -1,4 +1,4 @@
-"""One decorated function is a plugin."""
+"""Plugins that are one decorated function."""
 
 from functools import partial
 

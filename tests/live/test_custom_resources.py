@@ -1,4 +1,4 @@
-"""A kind that may not be there: nobody waits for it, and it is taken up when it comes."""
+"""A kind whose definition may be missing: the start does not wait for it, and the watch begins later."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ END_OF_STATE = (
 
 
 class Content:
-    """What a watch sends, and then nothing more."""
+    """The changes that a watch sends before it becomes silent."""
 
     def __init__(self, *chunks: bytes) -> None:
         self._chunks = list(chunks)
@@ -41,7 +41,7 @@ class Content:
 
 
 class Server:
-    """Answers requests and watches by a script; the last answer of each counts for ever."""
+    """Answers requests and watches by a script. The last answer of each repeats forever."""
 
     def __init__(self, *, probes: list[int | None], watches: list[int | None]) -> None:
         self._probes = probes
@@ -60,7 +60,7 @@ class Server:
 
 
 def _answer(script: list[int | None]) -> None:
-    """A status that the server answers with, 0 if it does not answer, None if all is well."""
+    """Return the status of the server's answer, 0 if it does not answer, None if there is no error."""
     status = script.pop(0) if len(script) > 1 else script[0]
     if status == 0:
         raise ConnectionFailed("no answer", sent=False)
@@ -94,7 +94,7 @@ class Watching:
         self.synced += 1
 
     async def run(self) -> None:
-        """For as long as anything is to be done."""
+        """Let the tasks run until none has work left."""
         with suppress(TimeoutError):
             async with asyncio.timeout(0.05):
                 await self.mirror.run()
@@ -129,7 +129,7 @@ async def test_a_kind_is_taken_up_when_it_comes(trouble: list[int | None]) -> No
 
 
 async def test_a_watch_of_a_kind_that_went_away_waits_for_the_kind() -> None:
-    """The probe was answered by a server that knew more than the one behind the watch, or less later."""
+    """The servers behind the probe and the watch differ in what they know."""
     watching = Watching(Server(probes=[None, 404], watches=[404]))
     await watching.run()
     assert watching.mirror.absent

@@ -1,4 +1,4 @@
-"""Effects on the real API server: what each of them leaves behind, and how the engine hears of it."""
+"""Effects on the real API server: the result of each, and the outcome that the engine receives."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ class Deeds:
         self.performer = Performer(writer, recorder, WebhookCalls(()), on_done=self.done.append)
 
     async def outcome(self, effect: Operation | Tell) -> Outcome | None:
-        """How it ended, if the engine is told."""
+        """Return the outcome that the engine received, if there is one."""
         if isinstance(effect, SetCondition | Nominate | RecordEvent):
             self.performer.perform(Notice(effect))
         else:
@@ -177,7 +177,7 @@ async def test_patching_an_object_that_is_gone(control_plane: ControlPlane, name
         assert isinstance(await to.outcome(annotated(namespace, "1")), Gone)
 
 
-# What `async def` plugins do; no API server is needed for that.
+# The work of `async def` plugins, which needs no API server.
 
 
 async def answers() -> str:
@@ -234,7 +234,7 @@ async def test_work_of_plugins_is_given_up_at_the_end() -> None:
         await began.wait()
         await to.performer.finish(within=5)
     assert ended == ["tidied up"]
-    # The attempt is not said to have failed: the next scheduler makes it again.
+    # The attempt is not reported as failed: the next scheduler tries again.
     assert to.done == []
 
 
@@ -255,7 +255,7 @@ async def test_decisions_go_on_when_writes_that_nobody_waits_for_have_ended(
 
 
 class Patched:
-    """An API server that takes everything."""
+    """An API server that accepts every write."""
 
     async def send(self, *_arguments: Any, **_more: Any) -> Response:
         await asyncio.sleep(0.01)

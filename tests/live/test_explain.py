@@ -26,9 +26,9 @@ LIST_SOME = {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "v
 
 class Stage(NamedTuple):
     plane: ControlPlane
-    # Of the scheduler.
+    # The port of the scheduler.
     url: str
-    # Kubeconfigs: of one who may read everything, pods and nodes, pods alone, nothing.
+    # Kubeconfigs with the right to read everything, pods and nodes, only pods, and nothing.
     reader: Path
     some: Path
     pods_only: Path
@@ -127,7 +127,7 @@ def test_what_the_scheduler_decided_about_a_bound_pod(stage: Stage) -> None:
     assert decision["node"] == placed(stage.plane, "default")["default/web"]
     assert decision["uid"] == pods(stage.plane, "default")["web"]["metadata"]["uid"]
     assert (decision["feasible"], decision["nodes"], decision["ties"]) == (2, 2, 2)
-    # Nothing but the pod itself has come since.
+    # Only the pod itself was added since.
     now = as_json(stage.reader, "web")["now"]
     assert decision["scores"] == now["explanation"]["scores"][decision["node"]]
     assert decision["total"] == now["explanation"]["totals"][decision["node"]]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.control_plane
 WEB = pod("web").requests(cpu="500m", memory="1Gi")
 CORES = 8.0
 NAN = float("nan")
-# What is known of the idle node and of those that use 100 times what there is; of the others nothing is.
+# The nodes with usable measurements: the idle one, and those that use 100 times their capacity.
 # Prometheus takes a counter that falls for one that was reset, so its increase is far too large.
 FULL = {"cpu-spike": "cpu", "cpu-negative": "cpu", "memory-spike": "memory"}
 UNKNOWN = ("missing", "old", "nan", "memory-negative")

@@ -132,7 +132,7 @@ def test_victims_of_preemption_are_those_that_kube_scheduler_found(
         assert scheduler.place(low, terminationGracePeriodSeconds=0).node == "small"
         high = among(world.named("high").requests(cpu="800m").priority(100), "small")
         scheduler.place(high)
-        # The other has made room.
+        # The other pod was evicted.
         assert scheduler.lands(high) == "small"
     assert world.api.find(low) is None
     world.clear()

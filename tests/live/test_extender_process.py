@@ -24,7 +24,7 @@ NODES = [loaded(f"n{number}", (6 * number, 300), (8, 1)) for number in range(100
 NAMES = [each.metadata.name for each in NODES]
 IDLE = NAMES[-1]
 QUESTIONS = 200
-# For both of one pod.
+# For filter and prioritize of one pod.
 TARGET_SECONDS = 0.050
 
 

@@ -30,7 +30,7 @@ AWAITED = "the first measurements are awaited"
 
 
 class Listed(Reflector[Any]):
-    """It mirrors what the test says, when it says so."""
+    """A reflector whose list and changes the test controls."""
 
     made: dict[str, "Listed"]
 
@@ -46,7 +46,7 @@ class Listed(Reflector[Any]):
 
 
 class Held:
-    """A provider that answers when it is let."""
+    """A provider that waits for the test before it answers."""
 
     def __init__(self, answer: Values | Exception) -> None:
         self._answer = answer
@@ -121,7 +121,7 @@ def mean(engine: Engine) -> float:
 async def test_nodes_arrive_before_their_pods(
     made: Callable[[Engine, MeasurementSettings], ExtenderHost | Driver], lists: dict[str, Listed]
 ) -> None:
-    """What their pods use is in the measurement already: it does not count once more."""
+    """The measurement already includes the pods, so they are not counted again."""
     engine = Engine()
     runs = made(engine, MeasurementSettings(max_age=float("inf")))
     async with running(runs):

@@ -231,7 +231,7 @@ class TestTrouble:
 
 
 def test_core_of_grpc_writes_nothing_of_its_own(tmp_path: Path) -> None:
-    """Without a setting it would write about the missing handshake between the lines of our log."""
+    """By default the gRPC core writes about the missing handshake between the lines of our log."""
     script = """if True:
         import asyncio, sys
         from pathlib import Path

@@ -17,7 +17,7 @@ from longshore.dev import ControlPlane
 
 pytestmark = pytest.mark.control_plane
 
-# Longer than until the next look whether they are there.
+# Longer than the time between two checks whether the kinds exist.
 LOOK = 5.5
 
 

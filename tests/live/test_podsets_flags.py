@@ -99,7 +99,7 @@ async def place(here: World, node: str) -> AsyncIterator[Place]:
         try:
             yield Place(name, stub)
         finally:
-            # The namespace takes a while to go, and all sets of the cluster would be planned by it.
+            # The deletion of the namespace takes a while, and its planner would plan all sets of the cluster.
             await there.delete("Service", "svc")
             here.plane.delete_namespace(name)
 

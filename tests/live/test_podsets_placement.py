@@ -218,7 +218,7 @@ async def test_pods_without_an_owner_may_share_a_node(
         await here.until_plan_tells_the_truth()
 
 
-# A bind that is refused.
+# Refused binds.
 
 
 def no_binds_to(node: str, namespace: str) -> str:

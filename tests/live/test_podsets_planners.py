@@ -73,7 +73,7 @@ async def planner_of(here: World, podset: str) -> str:
     return here.plans[name].status.planner or ""
 
 
-# Which of them is asked, and what for.
+# The choice of the planner, and the requests to it.
 
 
 async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(
@@ -150,7 +150,7 @@ async def test_the_request_is_what_pallet_sends(here: World, services: PlannerSe
     assert (asked.namespace, asked.podSet, asked.scheduledPod) == (here.namespace, "batch", "pod-0")
     assert sorted(asked.eligibleNodes) == [here.nodes[0], here.nodes[2]]
     assert 0 < heard.seconds_left <= CALL_SECONDS
-    # In clear text and without a word about who asks.
+    # In clear text and without credentials.
     assert not {"authorization", "grpc-encoding"} & heard.metadata.keys()
 
 
@@ -189,7 +189,7 @@ async def test_a_planned_node_that_no_longer_fits_is_not_offered_to_the_planner_
     assert first not in pb.SchedulePlanRequest.FromString(heard.message).eligibleNodes
 
 
-# What its answer is worth.
+# The use of its answer.
 
 
 def leaves_out(_request: pb.SchedulePlanRequest) -> Mapping[str, str]:
@@ -298,7 +298,7 @@ async def test_without_a_fallback_pods_wait_until_their_planner_is_up_and_say_so
         assert f"planner {services.names['one']}/svc" in here.condition("a")[1]
         await here.stays(lambda: not here.placed and not here.plans, 1)
         async with services.planner("one", all_to(here.nodes[1], "a")):
-            # As long as it waits between two calls.
+            # The time between two calls.
             await here.until_placed(1, within=30)
     assert here.placed == {"a": here.nodes[1]}
     await here.until_plan_tells_the_truth()

@@ -69,6 +69,6 @@ async def test_a_plan_goes_with_the_deployment_of_its_pods_while_nobody_schedule
         await here.until_placed(2)
         await here.until_plan_tells_the_truth()
     await asyncio.to_thread(here.plane.kubectl, "delete", "deployment", "web", "-n", here.namespace)
-    # It looks for kinds that are new to it every half minute.
+    # It discovers new kinds every half minute.
     await here.until(lambda: not here.plans, within=60)
     await here.until(lambda: not here.pods)

@@ -1,4 +1,4 @@
-"""Passes over a cluster that changes between them, with an API server that takes everything."""
+"""Passes over a cluster that changes between them, with an API server that accepts every write."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ KEY = pin_key("static", "default", "web-0")
 
 
 class Server:
-    """Takes every write, and knows the binds: the pod's UID and its node."""
+    """Accepts every write, and keeps the binds: the pod's UID and its node."""
 
     def __init__(self) -> None:
         self.binds: list[tuple[str, str]] = []
@@ -51,7 +51,7 @@ def passes(server: Server) -> Passes:
 
 
 async def one_after_the_other(*looks: tuple[ApiObject, ...]) -> list[tuple[str, str]]:
-    """The binds of passes over the cluster as it is at each look."""
+    """Return the binds of passes over these states of the cluster."""
     server = Server()
     making = passes(server)
     for version, objects in enumerate(looks):
@@ -60,7 +60,7 @@ async def one_after_the_other(*looks: tuple[ApiObject, ...]) -> list[tuple[str, 
 
 
 def at(version: int, thing: ApiObject) -> ApiObject:
-    """Everything may have changed between two looks."""
+    """Any number of changes may occur between two passes."""
     metadata = msgspec.structs.replace(thing.metadata, resource_version=str(version))
     return msgspec.structs.replace(thing, metadata=metadata)
 
@@ -75,7 +75,7 @@ async def test_a_pod_is_bound_once_its_node_is_labeled() -> None:
 
 
 async def test_a_pod_that_has_come_back_between_two_passes_is_another_pod() -> None:
-    """It is bound anew, and the room of the one before is free again."""
+    """The new pod is bound, and the room of the old pod is free again."""
     first, second = WEB.uid("first"), WEB.uid("second")
     bound = await one_after_the_other((labeled("n1"), first), (labeled("n1"), second))
     assert bound == [("first", "n1"), ("second", "n1")]

@@ -94,7 +94,7 @@ async def test_refused_binds_stop_nothing_and_are_counted(
 
             await called(counted)
             assert "no right to bind pods in all namespaces" in static.log.read_text()
-            # What it could not do before, it does when it may.
+            # It binds the pod once it has the right.
             bound = await called(placed, control_plane, namespace)
             assert bound == {f"{namespace}/taken": nodes[1], f"{namespace}/fine": nodes[0]}
             assert await called(node_of, control_plane, other, "forbidden") == ""
@@ -102,7 +102,7 @@ async def test_refused_binds_stop_nothing_and_are_counted(
     control_plane.delete_namespace(other)
 
 
-# The end.
+# Shutdown.
 
 
 async def test_told_to_stop_it_ends_the_bind_under_way(

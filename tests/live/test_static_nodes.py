@@ -17,7 +17,7 @@ from tests.waiting import eventually
 from longshore.dev import ControlPlane
 from longshore.pin.labels import pin_key
 
-# Soon after the backoff of a second, also on a busy machine, and long before the next look at all pods.
+# Soon after the backoff of a second, also on a busy machine, and long before the next check of all pods.
 CURED_WITHIN = 10.0
 
 

@@ -23,7 +23,7 @@ from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 
-# What the original asks for: no watches.
+# The rights of the original, which does not watch.
 LISTS = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
@@ -145,14 +145,14 @@ def test_without_watches_the_cluster_is_listed_again_and_again(
     label(control_plane, nodes[0], f"{mark}=")
     eventually(lambda: node_of(control_plane, namespace, "listed"), lambda found: found == nodes[0])
 
-    # Deleted and made again between two passes, maybe, with the label somewhere else.
+    # The pod may be deleted and created again between two passes, with the label on another node.
     label(control_plane, nodes[0], f"{mark}-")
     label(control_plane, nodes[1], f"{mark}=")
     control_plane.kubectl("delete", "pod", "listed", "-n", namespace, "--now")
     create(control_plane, namespace, pod())
     eventually(lambda: node_of(control_plane, namespace, "listed"), lambda found: found == nodes[1])
 
-    # A node that will not do until it will.
+    # A node that does not fit at first, and fits later.
     control_plane.kubectl("cordon", nodes[1])
     control_plane.kubectl("delete", "pod", "listed", "-n", namespace, "--now")
     create(control_plane, namespace, pod())

@@ -1,4 +1,4 @@
-"""When a running scheduler calls itself well."""
+"""The health of a running scheduler."""
 
 import asyncio
 from typing import cast
@@ -10,7 +10,7 @@ from longshore.live.vitals import Vitals
 
 
 class _Driver:
-    """As much of one as is looked at."""
+    """A driver with only the attributes that the health check reads."""
 
     def __init__(self) -> None:
         self.ready = True

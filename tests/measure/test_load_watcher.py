@@ -1,4 +1,4 @@
-"""load-watcher's JSON, said by a stand-in: the real one would need a source of measurements itself."""
+"""load-watcher's JSON from a stub: a real load-watcher needs a source of measurements itself."""
 
 from typing import Any
 

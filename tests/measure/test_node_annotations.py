@@ -1,4 +1,4 @@
-"""What a node's annotations are to say: of its load, of its pods, and when there is nothing to say."""
+"""The annotations that a node should have, given its load and its pods, and when they are removed."""
 
 import math
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def wanted(
 
 
 def annotated(**more: str) -> Node:
-    """With all that a pass writes, one second ago."""
+    """Return a node with all annotations that a pass wrote one second ago."""
     old = wanted(measured(MEASURED, at=NOW - 1), now=NOW - 1)
     return BIG.annotations(**{key: text for key, text in (old | more).items() if text is not None})
 
@@ -111,7 +111,7 @@ def test_a_forecast_that_is_no_longer_measured_is_removed() -> None:
 
 
 def test_a_resource_that_is_no_longer_measured_is_removed_at_once() -> None:
-    """The time beside it would make it look fresh."""
+    """The time next to it would make it look fresh."""
     told = changes(annotated(), wanted(measured({"cpu/mean": 2000.0, "cpu/std": 400.0}), annotated()))
     assert told == {
         "mean-free-memory": None,
@@ -151,7 +151,7 @@ def test_only_what_differs_is_written() -> None:
     }
 
 
-# What pods ask for.
+# Requests of pods.
 
 
 def allocation(of: Node, asked: Mapping[str, int], *, now: float = NOW, **more: str) -> dict[str, str | None]:
@@ -159,7 +159,7 @@ def allocation(of: Node, asked: Mapping[str, int], *, now: float = NOW, **more: 
 
 
 def allocated(of: NodeBuilder) -> Node:
-    """With all that a pass writes."""
+    """Return a node with all annotations that a pass writes."""
     return of.annotations(**{key: text for key, text in allocation(of, {}).items() if text is not None})
 
 

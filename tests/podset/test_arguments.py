@@ -1,4 +1,4 @@
-"""The arguments of PodSetPlanner in a configuration, and which planner services count."""
+"""The arguments of PodSetPlanner in a configuration, and the planner services that they select."""
 
 import pytest
 from msgspec.structs import replace
@@ -62,7 +62,7 @@ def test_two_profiles_that_would_write_the_same_plans_are_refused() -> None:
 
 
 def names(podset: str, *services: str, **settings: object) -> list[str]:
-    """The planners of the set; services as `namespace/name=set`."""
+    """Return the planners of the set, given services as `namespace/name=set`."""
     built = []
     for each in services:
         place, _, of = each.partition("=")

@@ -1,4 +1,4 @@
-"""Sets that are held, or done, cost nothing while nothing happens: next to no timers, no writes."""
+"""Held and completed sets cost almost nothing while nothing happens: few timers, and no writes."""
 
 from tests.podset.stage import WORKERS, Sets, member, trigger, worker
 

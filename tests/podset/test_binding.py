@@ -1,4 +1,4 @@
-"""Binds that fail: the plan is followed, corrected, or made again, and agrees with the pods in the end."""
+"""Binds that fail: the plan is followed, corrected or made again, and finally agrees with the pods."""
 
 import pytest
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ FIRED = trigger(state=SCHEDULE)
 
 
 def no_binds_to_n1(effect: Effect) -> Outcome | None:
-    """An admission policy there refuses to bind pods to the node n1."""
+    """Refuse binds to the node n1, as an admission policy does."""
     if isinstance(effect, Bind) and effect.node == "n1":
         return Failed("admission webhook denied the request", 403, "Forbidden")
     return None
@@ -110,7 +110,7 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
 def test_a_pod_whose_entry_could_not_be_stored_for_long_goes_when_it_can() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), member("big", cpu="8"))
     sets.after(5.0)
-    # No pod may wait for its permission that long.
+    # No pod waits on Permit that long.
     sets.break_writes(Faults(failed=1.0, until=sets.now + 1000.0))
     sets.add(worker("huge", cpu="16"))
     sets.after(1000.0)

@@ -1,4 +1,4 @@
-"""Held until the trigger fires, then planned as a whole and bound by the plan."""
+"""Sets are held until the trigger fires, then planned as a whole and bound by the plan."""
 
 import pytest
 from tests.podset.stage import WORKERS, Sets, member, trigger, worker

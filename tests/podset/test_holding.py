@@ -1,4 +1,4 @@
-"""A held pod is left alone, whatever happens to it, and says what it waits for."""
+"""A held pod is not scheduled, whatever event occurs, and its condition says what it waits for."""
 
 import pytest
 from msgspec.structs import replace

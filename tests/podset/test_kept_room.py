@@ -1,4 +1,4 @@
-"""Entries that are stored, by whomever, keep the room of their pods until these are tried."""
+"""Stored entries, from any writer, keep room for their pods until these are tried."""
 
 import pytest
 from msgspec.structs import replace

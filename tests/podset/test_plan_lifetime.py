@@ -1,4 +1,4 @@
-"""A plan shrinks with its pods and goes with the last of them, whoever runs meanwhile."""
+"""A plan shrinks with its pods and is deleted with the last one, with or without restarts."""
 
 import pytest
 from msgspec.structs import replace
@@ -179,7 +179,7 @@ def test_entries_for_pods_to_come_outlive_a_restart_and_others_do_not() -> None:
 
 
 def left_by_pallet(age: float, *pods: Pod, state: str = SCHEDULE) -> Sets:
-    """A plan that we have not written, with entries whose pods went, found so long after it was made."""
+    """Find a plan from another writer, with entries of deleted pods, this long after it was made."""
     sets = Sets(*WORKERS)
     for thing in (trigger(state=state), *pods, plan_by_hand({"a": "n1", "b": "n2", "gone": "n3"})):
         sets.cluster.put(thing)
@@ -206,7 +206,7 @@ def test_a_plan_that_pallet_has_left_behind_goes() -> None:
 
 
 def test_entries_by_hand_for_pods_to_come_are_not_taken_for_left_behind() -> None:
-    """The plan is young, or the set is held and none of its pods is bound."""
+    """The plan is recent, or the set is held and none of its pods is bound."""
     young = left_by_pallet(300.0, member("a").on("n1"))
     assert young.entries() == {"a": "n1", "b": "n2", "gone": "n3"}
     held = left_by_pallet(3600.0, state=PLANNING)

@@ -1,4 +1,4 @@
-"""What a plan says about itself: how good it is, who made it, and how far it is carried out."""
+"""The status of a plan: its quality, its planner, and its progress."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""The plan of a released set: one write, before any bind, with room and wishes of all pods in view."""
+"""The plan of a released set: one write before any bind, which considers all pods together."""
 
 from collections import Counter
 
@@ -138,7 +138,7 @@ def test_pods_without_an_owner_may_share_a_node() -> None:
 
 def test_pods_that_must_be_spread_are_tried_in_the_order_of_the_plan() -> None:
     sets = Sets(worker("n1"), worker("n2"), trigger())
-    # The later a pod came, the earlier it is planned.
+    # Pods that were created later are planned earlier.
     for name in "fedcba":
         sets.add(member(name, cpu="500m").labels(app="web").spread(HOSTNAME, app="web"))
     sets.release()
@@ -184,7 +184,7 @@ def test_sets_released_together_do_not_plan_for_the_same_room() -> None:
         sets.create(replace(old, spec=replace(old.spec, state=SCHEDULE)))
     sets.after(5.0)
     assert Counter(sets.nodes().values()) == {f"n{n}": 2 for n in range(6)}
-    # Each was planned once, and the plan held.
+    # Each pod was planned once, and the plan was followed.
     assert len(sets.plan_writes()) == len(names)
 
 

@@ -1,4 +1,4 @@
-"""The bytes that schedulers and planners of others send and expect, and what is loaded when."""
+"""The bytes that other schedulers and planners exchange, and the modules that are imported for them."""
 
 import subprocess
 import sys

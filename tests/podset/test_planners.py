@@ -1,4 +1,4 @@
-"""Planner services: which one is asked, what it is asked, and what becomes of its answer."""
+"""Planner services: which one is called, the request, and how its answer is used."""
 
 from collections.abc import Mapping
 
@@ -175,7 +175,7 @@ def test_of_several_planners_the_best_answer_counts() -> None:
         planners={
             address("full"): all_on("n1"),
             address("half"): all_on("n2", "a"),
-            # The fullest node is emptier by this one.
+            # Its fullest node has more room than those of the other two.
             address("spread"): lambda _request: {"a": "n2", "b": "n3"},
         },
     )
@@ -319,7 +319,7 @@ def test_without_fallback_pods_wait_for_their_planner_and_say_so() -> None:
     assert reason == REASON_PLANNER
     assert "planner planner-system/planner" in message
     assert 6 <= len(sets.requests()) <= 8
-    # Once, although it was asked several times.
+    # One event, although it was called several times.
     assert sets.reasons_told("a").count("FailedScheduling") == 1
     assert sets.reasons_told("go") == ["PlannerFailed"]
 
@@ -354,7 +354,7 @@ def test_without_fallback_what_the_planner_leaves_out_is_left_pending() -> None:
 
 
 def test_without_fallback_and_planners_pods_are_scheduled_one_by_one_and_an_event_says_so() -> None:
-    """As Pallet has it."""
+    """Pallet does the same."""
     sets = Sets(*WORKERS, trigger(), *TWO, member("big", cpu="16"), args=NO_FALLBACK, strict=False)
     sets.after(5.0)
     assert sets.asked_for(Bind) == []

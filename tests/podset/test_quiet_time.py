@@ -1,4 +1,4 @@
-"""A trigger with a quiet time fires by itself when no pod has joined its set for that long."""
+"""A trigger with a quiet time fires when no pod has joined its set for that long."""
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from longshore.sim import Faults
 
 
 def fired_at(sets: Sets, *, within: float) -> float | None:
-    """When the trigger fires; None if it does not."""
+    """Return the time at which the trigger fires, None if it does not."""
     end = sets.now + within
     while sets.now < end:
         if sets.trigger().spec.state == SCHEDULE:
@@ -103,7 +103,7 @@ def test_a_trigger_deleted_before_its_time_leaves_nothing_behind() -> None:
     sets.take_away(sets.trigger())
     asked = len(sets.asked)
     sets.after(60.0)
-    # The pod says that there is no trigger, and nothing else happens.
+    # The pod's condition says that there is no trigger. That is the only effect.
     assert {type(effect).__name__ for effect in sets.asked[asked - 2 :]} == {"RecordEvent", "SetCondition"}
     assert len(sets.asked) == asked
     assert sets.engine.deadline is None
@@ -188,7 +188,7 @@ def test_a_restart_does_not_forget_that_the_trigger_was_set_back() -> None:
 def test_a_trigger_that_was_set_back_while_no_scheduler_ran_waits_from_the_start_on() -> None:
     sets = Sets(*WORKERS, trigger(quiet="20s"), member("a"))
     sets.run(until=100.0)
-    # No scheduler sees this.
+    # No scheduler runs meanwhile.
     old = sets.trigger()
     sets.cluster.put(replace(old, spec=replace(old.spec, state=PLANNING)))
     sets.start_again()

@@ -1,4 +1,4 @@
-"""The API server refuses writes, for a while or forever: others go on, and it is not asked too often."""
+"""The API server refuses writes for a while or forever: other sets continue, and retries are rare."""
 
 import pytest
 from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
@@ -37,7 +37,7 @@ def refuse_plans(effect: Effect) -> Outcome | None:
 
 
 def refused(*pods: Pod, all_or_nothing: bool = False) -> Sets:
-    """A released set on one node of 4 cpu, whose plan cannot be stored."""
+    """A released set on one node of 4 CPUs, whose plan cannot be stored."""
     sets = Sets(worker("only"), trigger(all_or_nothing=all_or_nothing), *(pods or (member("a", cpu="3"),)))
     sets.after(1.0)
     sets.answer = refuse_plans
@@ -190,7 +190,7 @@ def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names
 
 
 def test_a_status_that_the_api_server_prunes_is_written_once() -> None:
-    """With the CRDs of Pallet there is no such field: the write succeeds, without any effect."""
+    """Pallet's CRDs lack this field, so the write succeeds without effect."""
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand({"later": "n1"}))
     sets.answer = lambda effect: Succeeded() if is_status_write(effect) else None
     sets.add(member("a"), member("big", cpu="16"))

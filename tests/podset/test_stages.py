@@ -1,4 +1,4 @@
-"""The stages of a pod: what docs/podsets.md says about them is what the code does."""
+"""The stages of a pod: docs/podsets.md agrees with the code."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ SECTION = PAGE.partition("## What happens to a pod of a set?\n")[2].partition("\
 
 
 def rows(header: str) -> list[list[str]]:
-    """The cells of the table that begins with this header."""
+    """Return the cells of the table with this header."""
     lines = SECTION.partition(header)[2].partition("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 

@@ -1,4 +1,4 @@
-"""What `react` answers: the stages of the members after an event, and what is to be done about them."""
+"""The results of `react`: the stages of the members after an event, and the actions to take."""
 
 from collections.abc import Iterable, Mapping
 
@@ -33,7 +33,7 @@ A, B = "uid-default-a", "uid-default-b"
 
 
 class Watched:
-    """Members that events happen to. `did` is what followed from the last one, by pod."""
+    """Members, and the events that reach them. `did` has the actions after the last event, by pod."""
 
     def __init__(
         self,
@@ -171,19 +171,19 @@ OFTEN = st.sampled_from([True, True, True, False])
 
 
 class History(RuleBasedStateMachine):
-    """Any events in any order: what may be wrong is only what an engine, or a user, would not do."""
+    """Any events in any order, except for those that neither an engine nor a user would cause."""
 
     def __init__(self) -> None:
         super().__init__()
         self.members = Members()
         self.facts = Facts(released=False, all_or_nothing=False, entries={})
-        # The pods that are in Permit, as the engine knows it.
+        # The pods that wait on Permit in the engine.
         self.in_permit: set[str] = set()
 
     def happens(self, event: Event) -> list[Action]:
         before = {each.uid: each for each in self.members}
         reaction = react(self.members, event, self.facts)
-        # Pure: nothing has changed but what it says.
+        # The function is pure: only the returned members differ.
         assert {each.uid: each for each in self.members} == before
         self.members.update(reaction.changed)
         for do, each in reaction.actions:

@@ -1,4 +1,4 @@
-"""What a trigger says about its set, and what becomes of a second trigger."""
+"""The status of a trigger about its set, and of a second trigger for the same set."""
 
 import pytest
 from msgspec.structs import replace
@@ -83,7 +83,7 @@ def test_a_status_that_was_not_written_is_written_again(kind: str) -> None:
 
 
 def test_what_happens_while_a_status_is_being_written_is_written_too() -> None:
-    # The watch is quicker than the answer, as it often is.
+    # The watch is faster than the answer, which is common.
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"), answer_latency=0.5)
     sets.create(member("b"), at=0.2)
     sets.after(5.0)

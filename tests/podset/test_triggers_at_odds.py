@@ -1,4 +1,4 @@
-"""Triggers when the world is not as expected: clocks that are set, writes that are refused, odd statuses."""
+"""Triggers in unexpected situations: clocks that are set, refused writes, and odd statuses."""
 
 import pytest
 from msgspec.structs import replace

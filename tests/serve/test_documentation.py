@@ -1,4 +1,4 @@
-"""docs/metrics.md lists the metrics that there are."""
+"""docs/metrics.md lists exactly the metrics that exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which agents an extender serves, and what it tells of its work."""
+"""Which agents an extender serves, and what it reports about its work."""
 
 import time
 from collections.abc import Callable
@@ -164,11 +164,11 @@ def test_metrics_tell_how_old_measurements_are(safe: Made) -> None:
     assert 99 <= age <= 130
 
 
-# Values that have grown old.
+# Outdated values.
 
 
 def measured_ago(seconds: float) -> NodeBuilder:
-    """A full node, as it was then."""
+    """Return a full node that was measured this long ago."""
     then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds))
     return with_free("full", 1000).annotations(**{"longshore.dev/measured-at": then})
 

@@ -1,4 +1,4 @@
-"""Requests of all sorts: malformed ones, agents that fail, verbs that no agent answers, and many at once."""
+"""Unusual requests: malformed ones, agents that fail, verbs that no agent answers, and many at once."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What the metrics say after things have happened to an engine."""
+"""The metrics of an engine after events and decisions."""
 
 import pytest
 from tests.engine.stage import configuration, engine_of, profile
@@ -51,10 +51,10 @@ def test_a_bind_that_fails_is_an_error(observed: Observed) -> None:
 
 def test_the_duration_of_an_attempt_ends_with_the_answer_to_its_bind() -> None:
     observed = Observed(Engine(), tick=1.0)
-    observed.metrics._next_after = 10**9  # no look at the clock for plugins
+    observed.metrics._next_after = 10**9  # plugins are not measured
     observed.add(roomy(), pod("web"))
     observed.bind_all()
-    # One look when it begins, one at the decision, one at the end.
+    # The clock is read when it begins, at the decision, and at the end.
     labels = {"result": "scheduled", **LONGSHORE}
     assert observed.value("scheduler_scheduling_attempt_duration_seconds_sum", **labels) == 2.0
     assert observed.value("scheduler_scheduling_algorithm_duration_seconds_sum") == 1.0
@@ -117,7 +117,7 @@ def test_an_attempt_counts_when_it_has_ended(observed: Observed) -> None:
 
 
 class _Holds:
-    """A Permit plugin that makes pods wait."""
+    """A Permit plugin that lets pods wait."""
 
     name = "Holds"
 
@@ -164,7 +164,7 @@ def test_measured_or_not_plugins_are_left_as_they_were(observed: Observed) -> No
 
 
 def test_evaluations_add_up_to_the_attempts() -> None:
-    """Each measured attempt stands for those since the one before."""
+    """Each measured attempt counts for all attempts since the last measured one."""
     observed = Observed(Engine(), tick=0.001)
     observed.add(roomy())
     for number in range(100):

@@ -1,4 +1,4 @@
-"""Our planner, called by clients that know no more than the protocol."""
+"""The planner server, called by clients that know only the protocol."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class Builder:
-    """Builds one plan over and over; holds each back until it is let go, or for ever."""
+    """Builds the same plan for each request, and holds each back until it is released, or forever."""
 
     def __init__(self, *, held: bool = False) -> None:
         self.asked: list[PlanRequest] = []
@@ -52,7 +52,7 @@ async def broken(request: PlanRequest) -> Mapping[str, str]:
 
 @contextlib.asynccontextmanager
 async def served(build: Build, *, grace: float = 0.1) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to a planner that is ready."""
+    """Open a channel to a planner that is ready."""
     async with PlannerServer(build, listen="127.0.0.1:0", grace=grace) as server:
         await server.ready()
         async with channel_to(server) as channel:
@@ -238,7 +238,7 @@ class TestBounds:
         assert code is grpc.StatusCode.DEADLINE_EXCEEDED
 
     async def test_deadline_is_kept_by_the_server_itself(self) -> None:
-        """The caller stays silent when its time is over."""
+        """The client sends nothing when its deadline passes."""
         build = Builder(held=True)
         async with PlannerServer(build, listen="127.0.0.1:0", grace=0) as server:
             await server.ready()
@@ -280,7 +280,7 @@ class TestReadiness:
 
 class TestStop:
     async def stop_during(self, build: Builder, *, grace: float, then: Callable[[], None]) -> bytes:
-        """Ask, begin to stop while the plan is being made, and see what comes."""
+        """Ask, begin to stop the server while it builds the plan, and return what follows."""
         server = PlannerServer(build, listen="127.0.0.1:0", grace=grace)
         await server.__aenter__()
         await server.ready()
@@ -289,7 +289,7 @@ class TestStop:
             await asyncio.wait_for(build.begun.acquire(), 20)
             stopping = asyncio.create_task(server.__aexit__(None, None, None))
             with contextlib.suppress(grpc.aio.AioRpcError):
-                # Nothing new is taken on any more.
+                # New requests are refused.
                 while True:
                     await health(channel, "")
             then()

@@ -1,4 +1,4 @@
-"""What the metrics of a planner say, after it was asked."""
+"""The metrics of a planner after requests."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from longshore.serve.planner.service import Build, PlannerServer
 
 
 async def codes(build: Build, *messages: bytes, ready: bool = True, timeout: float = 20) -> dict[str, int]:
-    """How often each status was given, after these were asked one after the other."""
+    """Return the count of each status after these requests, sent one after the other."""
     requests = Requests()
     async with PlannerServer(build, listen="127.0.0.1:0", grace=0.1, requests=requests) as server:
         if ready:

@@ -1,4 +1,4 @@
-"""Plans by TLS: our planner and our caller of planners, with good and with bad certificates."""
+"""Plans over TLS: the planner server and the client for planners, with valid and invalid certificates."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,13 +34,13 @@ def ours(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Authority:
-    """An authority that the other side has never heard of."""
+    """A CA that the other side does not know."""
     return authority(tmp_path / "theirs")
 
 
 @pytest.fixture
 def pair(ours: Authority) -> Pair:
-    """The planner's."""
+    """The credentials of the planner."""
     return ours.server("planner", hosts=[NAME], addresses=["127.0.0.1"])
 
 

@@ -1,4 +1,4 @@
-"""What the metrics say about pod sets, after things have happened to them."""
+"""The metrics about pod sets after events."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ from longshore.serve import Metrics, registry_of
 
 
 class Watched(Sets):
-    """The sets, and what is counted of them."""
+    """Pod sets, and their metrics."""
 
     def value(self, name: str, **labels: str) -> float | None:
         return self._registry.get_sample_value(name, labels)
@@ -95,7 +95,7 @@ def test_a_planner_service_that_fails_is_counted_by_its_name(answer: Planner, fa
 
 
 def fired(sets: Watched) -> tuple[float | None, ...]:
-    """By hand, and by quiet time."""
+    """Return how many triggers fired by hand and by quiet time."""
     return tuple(sets.value("longshore_podset_triggers_fired_total", by=by) for by in ("hand", "quiet-time"))
 
 

@@ -1,4 +1,4 @@
-"""What an extender says of nodes that an agent refuses, to pods that are alike and while nodes change."""
+"""The reasons for nodes that an agent refuses, for equal pods and while nodes change."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def _refused(made: Made, *names: str, web: Pod = WEB) -> dict[str, str]:
 
 
 def _loaded(name: str, *, cpu: int, memory: int) -> NodeBuilder:
-    """So much of both is free, of four cores and as many GiB."""
+    """Return a node of four cores and 4 GiB with this much of both free."""
     said = {"mean-free-cpu": str(cpu), "std-free-cpu": "10"}
     said |= {"mean-free-memory": str(memory << 20), "std-free-memory": "1000000"}
     return node(name).allocatable(cpu="4", memory="4Gi").annotations(**said)

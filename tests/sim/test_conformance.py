@@ -1,4 +1,4 @@
-"""The engine beside 2,700 recorded answers of kube-scheduler 1.36.3, and the command that compares them."""
+"""The engine compared with 2,700 recorded answers of kube-scheduler 1.36.3, and the command that compares."""
 
 import gzip
 import subprocess
@@ -15,7 +15,7 @@ DATA = Path(__file__).parents[1] / "data"
 CASES, EXPECTED = DATA / "cases.jsonl.gz", DATA / "expected.jsonl.gz"
 
 
-# One test each, so that two workers share the work.
+# Two tests, so that two workers share the cases.
 def test_all_cases_agree_each_on_an_engine_of_its_own() -> None:
     assert_all_agree(shared=False)
 
@@ -32,7 +32,7 @@ def assert_all_agree(*, shared: bool) -> None:
 
 
 class Files:
-    """Some of the cases with their answers, as files to be altered."""
+    """Copies of some cases and their answers, which tests change."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.cases, self.expected = folder / "cases.jsonl", folder / "expected.jsonl"
@@ -101,7 +101,7 @@ def longshore(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def broken(kind: str, files: Files) -> str:
-    """Spoil the files; words of the one line that tells what is wrong."""
+    """Break the files, and return words of the one line that reports the problem."""
     match kind:
         case "no such file":
             files.cases.unlink()

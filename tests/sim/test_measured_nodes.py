@@ -1,4 +1,4 @@
-"""What nodes use in a simulation: by their annotations, or as the scenario says."""
+"""The load of nodes in a simulation: from their annotations, or from the scenario."""
 
 from longshore.agents.annotations import MEASURED_AT
 from longshore.agents.safe import SafeOverload

@@ -1,4 +1,4 @@
-"""`schedule`: where pods go, in one line."""
+"""`schedule`: the nodes of pods from one call."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The rules of the API server, as far as the engine meets them."""
+"""The API server's rules that matter to the engine."""
 
 import pytest
 

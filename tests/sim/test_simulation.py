@@ -1,4 +1,4 @@
-"""Virtual time: what happens when, and that the same scenario gives the same run."""
+"""Virtual time: the order of events, and that the same scenario gives the same run."""
 
 import random
 
@@ -124,7 +124,7 @@ def test_what_was_created_and_deleted_gives_the_bindings() -> None:
 
 
 def test_recorded_consequences_of_binds_may_be_left_in() -> None:
-    # The recorded scheduler has chosen otherwise, and the engine is not swayed by it.
+    # The recorded scheduler chose another node, which does not influence the engine.
     consequences: list[tuple[float, Change[Node] | Change[Pod]]] = [
         (101.5, Change(A, A.on("n9"))),
         (102.0, Change(A, A.on("n9").phase("Running"))),
@@ -136,7 +136,7 @@ def test_recorded_consequences_of_binds_may_be_left_in() -> None:
 
 
 class RecordingEngine(Engine):
-    """Notes all changes that it is told, as a recorder beside a live scheduler does."""
+    """Records all changes that it receives, as the recorder of a live scheduler does."""
 
     def __init__(self, *, seed: int) -> None:
         super().__init__(seed=seed)
@@ -157,7 +157,7 @@ def test_a_recorded_run_gives_the_same_bindings_again(seed: int) -> None:
         simulation.create(node(f"n{i}").allocatable(cpu="4", memory="8Gi"), at=chance.uniform(0, 20))
     for i in range(80):
         member = pod(f"p{i}").requests(cpu=chance.choice(("500m", "1", "2"))).priority(chance.randrange(3))
-        # What is evicted, and when, depends on how long binds take.
+        # Evictions and their times depend on the latency of binds.
         member = member.never_preempting()
         created = chance.uniform(0, 40)
         simulation.create(member, at=created)

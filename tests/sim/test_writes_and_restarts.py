@@ -1,4 +1,4 @@
-"""Writes of objects take time and go wrong, and schedulers are killed: what the others get to hear."""
+"""Slow and failing writes, and killed schedulers: what the other schedulers see of them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ DISK = CreateObject(PersistentVolume, "", "disk", {"metadata": {"labels": {"a": 
 
 
 class Asks(Controller):
-    """A controller that asks for one thing, and notes what it hears, and when."""
+    """A controller that yields one effect, and records each change and outcome with its time."""
 
     def __init__(self, engine: Engine, effect: Ask) -> None:
         self._engine = engine
@@ -91,7 +91,7 @@ def test_who_takes_over_hears_what_there_is_and_no_answers_of_others() -> None:
     simulation.restart(again.engine)
     assert {change.object.key for _, change in second.heard} == {"n1", "default/a"}
     simulation.run(until=1.2)
-    # What the first has asked for is done all the same.
+    # The effects of the first scheduler are still carried out.
     assert volumes(simulation) == ["disk"]
     simulation.run(until=10.0)
     assert first.answers == []
