@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger, worker
 
 from longshore.api import ObjectMeta, SchedulePlan, SchedulePlanSpec, Service
 from longshore.api.meta import ApiObject

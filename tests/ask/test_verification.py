@@ -1,7 +1,7 @@
 """Pods on other nodes than planned, and mismatches that count only with --strict."""
 
 from tests.ask.test_preview import stored
-from tests.podset.stage import member
+from tests.podset.simulated_sets import member
 
 from longshore.api import Pod, SchedulePlan
 from longshore.ask.pod_sets import Found

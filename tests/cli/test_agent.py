@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.deploy.extenders import Manifest
+from tests.deploy.extender_manifests import Manifest
 from tests.deploy.test_extenders import generic, manifest
 from tests.waiting import eventually
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, address, member, plan_by_hand, planner, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, address, member, plan_by_hand, planner, trigger, worker
 
 from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.engine.answers.observer import Unobserved

@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import planner
+from tests.podset.simulated_sets import planner
 
 from longshore.config import default_configuration
 from longshore.config.registry import register

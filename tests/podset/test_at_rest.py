@@ -1,6 +1,6 @@
 """Held and completed sets cost almost nothing while nothing happens: few timers, and no writes."""
 
-from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger, worker
 
 from longshore.api.pod_set import SCHEDULE
 from longshore.testing import pod

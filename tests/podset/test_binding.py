@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import (
+from tests.podset.simulated_sets import (
     WORKERS,
     Sets,
     address,

@@ -7,7 +7,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given, note, settings
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, address, member, planner, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger

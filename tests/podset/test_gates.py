@@ -1,7 +1,7 @@
 """Pods with the scheduling gate of Longshore are held by the API server until they are planned."""
 
 import pytest
-from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE

@@ -1,7 +1,7 @@
 """Sets are held until the trigger fires, then planned as a whole and bound by the plan."""
 
 import pytest
-from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger, worker
 
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.framework.effects import Bind, Effect, Failed, Outcome

@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import EPOCH, WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import EPOCH, WORKERS, Sets, member, trigger, worker
 
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.api.timestamps import format_timestamp

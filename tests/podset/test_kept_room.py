@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE

@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, conditions, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, conditions, member, trigger, worker
 
 from longshore.api.pod_set import PLANNING
 from longshore.framework.effects import Bind

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec.structs import replace
-from tests.podset.stage import member, plan_by_hand
+from tests.podset.simulated_sets import member, plan_by_hand
 
 from longshore.api import Change, Pod
 from longshore.api.pod_set import SCHEDULER_NAME, PlanEntry, SchedulePlan, SchedulePlanSpec

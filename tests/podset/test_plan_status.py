@@ -2,7 +2,16 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import (
+    EPOCH,
+    WORKERS,
+    Sets,
+    conditions,
+    member,
+    plan_by_hand,
+    trigger,
+    worker,
+)
 
 from longshore.api.pod_set import PACK, SCHEDULE, Condition, SchedulePlan, UnplacedPod
 from longshore.api.timestamps import format_timestamp

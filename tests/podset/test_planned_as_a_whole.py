@@ -4,7 +4,16 @@ from collections import Counter
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, planner, trigger, worker
+from tests.podset.simulated_sets import (
+    WORKERS,
+    Sets,
+    conditions,
+    member,
+    plan_by_hand,
+    planner,
+    trigger,
+    worker,
+)
 
 from longshore.api import Service
 from longshore.api.pod_set import PACK, PLANNING, POD_SET_LABEL, SCHEDULE

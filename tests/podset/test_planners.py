@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import (
+from tests.podset.simulated_sets import (
     WORKERS,
     Planner,
     Sets,

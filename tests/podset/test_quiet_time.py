@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, trigger
+from tests.podset.simulated_sets import EPOCH, WORKERS, Sets, conditions, member, trigger
 
 from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger
 from longshore.api.timestamps import format_timestamp

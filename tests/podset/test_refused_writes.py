@@ -1,7 +1,7 @@
 """The API server refuses writes for a while or forever: other sets continue, and retries are rare."""
 
 import pytest
-from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE, SchedulePlan, UnplacedPod

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger
+from tests.podset.simulated_sets import WORKERS, Sets, address, member, planner, trigger
 
 from longshore.api.pod_set import SchedulePlan
 from longshore.framework.effects import Bind, CreateObject

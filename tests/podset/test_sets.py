@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec.structs import replace
-from tests.podset.stage import member, plan_by_hand, trigger
+from tests.podset.simulated_sets import member, plan_by_hand, trigger
 
 from longshore.api import Change, Pod
 from longshore.api.meta import ApiObject

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.podset.stage import member
+from tests.podset.simulated_sets import member
 
 from longshore.api import Pod
 from longshore.podset.members import GATE, Facts, Member, Members

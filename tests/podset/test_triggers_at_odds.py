@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, trigger
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger
 from tests.podset.test_quiet_time import fired_at
 
 from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger, ScheduleTriggerStatus

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from prometheus_client import Metric
-from tests.podset.stage import podset_engine
+from tests.podset.simulated_sets import podset_engine
 
 from longshore.cluster import ClusterState
 from longshore.engine import Engine

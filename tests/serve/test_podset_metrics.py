@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from tests.podset.stage import (
+from tests.podset.simulated_sets import (
     WORKERS,
     Planner,
     Sets,
