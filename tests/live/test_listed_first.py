@@ -126,7 +126,7 @@ async def test_nodes_arrive_before_their_pods(
     runs = made(engine, MeasurementSettings(max_age=float("inf")))
     async with running(runs):
         lists[str(NODES)].list(BUSY)
-        await asyncio.sleep(0.02)
+        await until(lambda: engine.cluster.row("busy") is not None)
         lists[str(PODS)].list(OLD)
         await until(lambda: not runs.hindrance if isinstance(runs, ExtenderHost) else runs.ready)
         assert (mean(engine), unseen(engine)) == (3000.0, 0)
@@ -142,7 +142,8 @@ async def test_an_extender_is_ready_after_its_first_measurements(
         host = host_of(engine, BY_PROMETHEUS)
     async with running(host):
         lists[str(NODES)].list(BUSY)
-        await asyncio.sleep(0.02)
+        for _ in range(20):
+            await asyncio.sleep(0)  # a turn of the loop, for everything that could run now
         assert (host.hindrance, provider.asked) == ("pods are still being listed", [])
         lists[str(PODS)].list()
         await until(lambda: bool(provider.asked))

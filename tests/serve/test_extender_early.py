@@ -1,6 +1,5 @@
 """Nodes that kube-scheduler sees before the extender does: the extender waits for them, once and briefly."""
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ from tests.serve.extendernodes import FILTER, PRIORITIES, WEB
 from tests.serve.extenders import Made, about_names, by_host, make, on_a_port, request
 from tests.serve.rawhttp import HEAD, WHOLE, exchange, names, whole
 from tests.serve.wires import connected
+from tests.waiting import eventually_async
 
 from longshore.serve.extender.routes import Reply
 from longshore.serve.extender.unknown_nodes import UnknownNodes
@@ -167,8 +167,8 @@ async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_re
     connection.resume_writing()
     assert not wire.reading, "the answer still waits"
     connection.pause_writing()
-    await asyncio.sleep(0.05)
-    assert (wire.reading, wire.statuses) == (False, [200]), "nobody has read the answers yet"
+    await eventually_async(lambda: wire.statuses, lambda statuses: statuses == [200])
+    assert not wire.reading, "the client has not read the answers yet"
     connection.resume_writing()
     assert wire.reading
 
@@ -176,8 +176,9 @@ async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_re
 async def test_a_closed_connection_gets_no_postponed_answer(
     safe: Made,
 ) -> None:
-    connection = connected(safe, early_seconds=0.01)
-    connection.data_received(EARLY)
-    connection.connection_lost(None)
-    await asyncio.sleep(0.05)
-    assert connection.wire.statuses == []
+    closed, later = connected(safe, early_seconds=0.01), connected(safe, early_seconds=0.02)
+    for connection in (closed, later):
+        connection.data_received(EARLY)
+    closed.connection_lost(None)
+    await eventually_async(lambda: later.wire.statuses)
+    assert closed.wire.statuses == []
