@@ -320,7 +320,7 @@ def test_a_picture_says_how_many_nodes_it_leaves_out(tmp_path: Path) -> None:
     assert "without 3 more" in file.read_text()
 
 
-def test_a_picture_of_no_node_at_all(tmp_path: Path) -> None:
+def test_a_picture_without_any_node(tmp_path: Path) -> None:
     file = tmp_path / "risk.png"
     assert draw_plot(found(), str(file)) == 0
     assert file.read_bytes().startswith(MAGIC[".png"])

@@ -43,7 +43,7 @@ def two_profiles() -> Stage:
     return stage
 
 
-def test_each_profile_has_weights_of_its_own() -> None:
+def test_each_profile_has_its_own_weights() -> None:
     stage = two_profiles()
     stage.create(pod("a").scheduler("left"), pod("b").scheduler("right"))
     stage.run()

@@ -238,7 +238,7 @@ async def test_work_of_plugins_is_given_up_at_the_end() -> None:
     assert to.done == []
 
 
-async def test_decisions_go_on_when_writes_that_nobody_waits_for_have_ended(
+async def test_decisions_continue_when_notices_in_flight_have_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("longshore.live.effects.MAX_IN_FLIGHT", 2)

@@ -181,7 +181,7 @@ def test_a_server_that_cannot_be_reached_is_one_line(stage: Stage, tmp_path: Pat
 @pytest.mark.parametrize(
     "headers", [{}, {"Authorization": "Basic YTpi"}, {"Authorization": "Bearer nobodys"}]
 )
-def test_nothing_is_told_without_a_token_of_somebody(stage: Stage, headers: dict[str, str]) -> None:
+def test_a_caller_without_a_valid_token_gets_no_record(stage: Stage, headers: dict[str, str]) -> None:
     request = urllib.request.Request(f"{stage.url}/debug/pods/default/web", headers=headers)  # noqa: S310
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=10)  # noqa: S310

@@ -70,7 +70,7 @@ class TestCall:
         async with answering(b"").running() as planner:
             assert await call(planner.address) == {}
 
-    async def test_what_the_planner_hears(self) -> None:
+    async def test_the_request_has_the_fields_of_the_protocol(self) -> None:
         async with answering(PLAN_BYTES).running() as planner:
             await call(planner.address)
         [heard] = planner.heard
@@ -86,7 +86,7 @@ class TestCall:
         async with answering(PLAN_BYTES).running() as planner:
             assert await asyncio.gather(*(call(planner.address) for _ in range(20))) == [PLAN] * 20
 
-    async def test_every_call_has_a_connection_of_its_own(self) -> None:
+    async def test_every_call_opens_its_own_connection(self) -> None:
         async with answering(PLAN_BYTES).running() as planner:
             await asyncio.gather(*(call(planner.address) for _ in range(5)))
         assert len({heard.peer for heard in planner.heard}) == 5
@@ -191,7 +191,7 @@ class TestTrouble:
         async with refusing(grpc.StatusCode.INTERNAL, "").running() as planner:
             assert await problem(planner.address) == "failed: no explanation given"
 
-    async def test_other_failure_is_told_with_its_code(self) -> None:
+    async def test_any_other_failure_is_reported_with_its_code(self) -> None:
         async with refusing(grpc.StatusCode.PERMISSION_DENIED, "not you").running() as planner:
             assert await problem(planner.address) == "failed: not you (PERMISSION_DENIED)"
 
@@ -230,7 +230,7 @@ class TestTrouble:
         assert "install longshore[planner]" in await problem("127.0.0.1:9")
 
 
-def test_core_of_grpc_writes_nothing_of_its_own(tmp_path: Path) -> None:
+def test_the_grpc_core_adds_no_lines_to_the_log(tmp_path: Path) -> None:
     """By default the gRPC core writes about the missing handshake between the lines of our log."""
     script = """if True:
         import asyncio, sys

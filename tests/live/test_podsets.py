@@ -214,7 +214,7 @@ async def test_a_pod_with_the_gate_of_another_waits_for_the_other(here: World, w
     await here.until_plan_tells_the_truth()
 
 
-async def test_the_first_of_two_triggers_by_name_counts_and_the_other_is_told_so(
+async def test_of_two_triggers_the_first_by_name_counts_and_the_other_has_a_condition(
     here: World, repetitions: Repetitions
 ) -> None:
     for number in range(repetitions(full=20)):

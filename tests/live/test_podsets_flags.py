@@ -104,7 +104,7 @@ async def place(here: World, node: str) -> AsyncIterator[Place]:
             here.plane.delete_namespace(name)
 
 
-async def test_planners_of_allowed_namespaces_alone_and_nobody_to_stand_in(
+async def test_only_planners_in_allowed_namespaces_are_called_without_a_fallback(
     sets_plane: ControlPlane, sets_namespace: str, tmp_path: Path
 ) -> None:
     async with (

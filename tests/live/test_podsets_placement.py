@@ -147,7 +147,7 @@ async def apply(here: World, file: str) -> None:
     await asyncio.to_thread(here.plane.kubectl, "apply", "-n", here.namespace, "-f", str(EXAMPLES / file))
 
 
-async def test_the_example_with_required_anti_affinity_comes_to_two_nodes(here: World) -> None:
+async def test_the_example_with_required_anti_affinity_gets_two_nodes(here: World) -> None:
     await here.create(trigger(podset=EXAMPLE_SET, state=SCHEDULE))
     await apply(here, "antiaffinity_deployment.yaml")
     await here.until_placed(2)
@@ -155,7 +155,7 @@ async def test_the_example_with_required_anti_affinity_comes_to_two_nodes(here: 
     await here.until_plan_tells_the_truth(podset=EXAMPLE_SET)
 
 
-async def test_the_example_with_preferred_anti_affinity_comes_to_two_nodes(here: World) -> None:
+async def test_the_example_with_preferred_anti_affinity_gets_two_nodes(here: World) -> None:
     await here.create(trigger(podset=EXAMPLE_SET))
     await apply(here, "antiaffinity_deployment_weighted.yaml")
     await here.until_held(2)

@@ -252,7 +252,7 @@ async def test_with_two_planners_the_one_that_answers_is_followed(
     assert await planner_of(here, "batch") == f"{services.names['other']}/svc"
 
 
-async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(
+async def test_a_planner_that_hangs_times_out_and_delays_no_other_pod(
     here: World, services: PlannerServices
 ) -> None:
     """Pods outside of sets and other sets, with and without their own planner, do not wait."""
@@ -305,7 +305,7 @@ async def test_without_a_fallback_pods_wait_until_their_planner_is_up_and_say_so
 
 
 @without_fallback
-async def test_without_a_fallback_an_answer_with_a_node_that_is_not_there_binds_nobody(
+async def test_without_a_fallback_an_answer_with_an_unknown_node_binds_no_pod(
     here: World, services: PlannerServices
 ) -> None:
     async with services.planner("one", invents), services.service(here, "one", "default"):

@@ -211,7 +211,7 @@ def test_gated_and_ending_pods_are_left_alone(
     assert static.counts("schedule_request_failure_total", namespace=namespace) == 0
 
 
-def test_a_name_too_long_for_a_label_is_told(
+def test_a_name_too_long_for_a_label_is_reported(
     control_plane: ControlPlane, namespace: str, static: Static
 ) -> None:
     name = "w" * 64

@@ -113,7 +113,7 @@ def with_data(name: str, *, scheduler: str = NAME) -> dict[str, Any]:
     return pod
 
 
-def test_a_pod_whose_local_volume_is_on_another_node_is_told_so(
+def test_a_pod_with_a_local_volume_on_another_node_gets_a_condition(
     control_plane: ControlPlane, namespace: str, nodes: list[str], static: Static
 ) -> None:
     disk = f"disk-of-{namespace}"

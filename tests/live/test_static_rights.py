@@ -104,7 +104,7 @@ def test_the_least_rights_are_enough_to_bind(
     minimal.wait_for_line("Pod waiting scheduled on node")
 
 
-def test_what_the_least_rights_do_not_allow_is_told_once_and_not_tried(
+def test_what_the_least_rights_forbid_is_logged_once_and_not_tried(
     control_plane: ControlPlane, namespace: str, nodes: list[str], minimal: Static
 ) -> None:
     label(control_plane, nodes[0], f"{key(namespace, 'somewhere')}=")

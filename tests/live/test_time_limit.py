@@ -105,7 +105,7 @@ def test_a_plugin_that_catches_every_exception_ends_as_well(limit: TimeLimit) ->
         limited(limit, permit=stubborn).permit()
 
 
-def test_a_plugin_that_catches_even_that_is_told_again(limit: TimeLimit) -> None:
+def test_a_plugin_that_catches_the_exception_gets_it_again(limit: TimeLimit) -> None:
     caught = []
 
     def more_stubborn() -> None:

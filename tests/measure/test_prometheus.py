@@ -170,7 +170,7 @@ async def test_labels_that_match_no_node_are_shown_with_the_nodes(prometheus: Mo
     )
 
 
-async def test_the_time_of_a_query_of_ones_own_is_that_of_its_samples(prometheus: MonitoredNodes) -> None:
+async def test_a_custom_query_has_the_time_of_its_samples(prometheus: MonitoredNodes) -> None:
     """A recording rule has such samples. The result of an expression has the time of the query."""
     name = node_name("own")
     until = time.time() - 200

@@ -153,7 +153,7 @@ def test_a_set_that_becomes_all_or_nothing_while_its_planner_is_asked_is_planned
     assert sets.condition("p0")[0] == REASON_UNSCHEDULABLE
 
 
-def test_a_set_that_no_longer_needs_to_go_as_a_whole_goes_as_far_as_it_fits() -> None:
+def test_a_set_that_is_no_longer_all_or_nothing_goes_as_far_as_it_fits() -> None:
     sets = Sets(*WORKERS, WHOLE, *SEVEN)
     sets.after(60.0)
     old = sets.trigger()

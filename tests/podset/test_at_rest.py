@@ -26,7 +26,7 @@ def test_two_hundred_held_sets_of_twenty_pods_ask_for_nothing_and_wait_for_nothi
     assert sets.engine.deadline is None
 
 
-def test_with_a_quiet_time_they_look_at_the_clock_once_a_minute_and_ask_for_nothing() -> None:
+def test_a_held_set_with_a_quiet_time_wakes_once_a_minute_without_writes() -> None:
     sets = held(quiet="2h")
     asked = len(sets.asked)
     assert sets.engine.deadline == 60.0

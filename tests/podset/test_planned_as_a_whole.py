@@ -106,7 +106,7 @@ def test_pods_that_must_not_share_a_node_do_not() -> None:
     assert len(set(sets.nodes().values())) == 2
 
 
-def test_it_is_enough_if_one_of_them_says_so() -> None:
+def test_two_pods_are_kept_apart_if_only_one_of_them_requires_it() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE))
     sets.add(apart("app-1", from_app="app-2"), member("app-2").labels(app="app-2"))
     sets.after(1.0)

@@ -353,7 +353,7 @@ def test_without_fallback_what_the_planner_leaves_out_is_left_pending() -> None:
     assert "planner planner-system/planner: no valid node for default/a" in sets.condition("a")[1]
 
 
-def test_without_fallback_and_planners_pods_are_scheduled_one_by_one_and_an_event_says_so() -> None:
+def test_without_fallback_and_planners_pods_are_scheduled_one_by_one_with_an_event() -> None:
     """Pallet does the same."""
     sets = Sets(*WORKERS, trigger(), *TWO, member("big", cpu="16"), args=NO_FALLBACK, strict=False)
     sets.after(5.0)

@@ -205,7 +205,7 @@ def test_a_quiet_time_changed_while_no_scheduler_ran_counts_from_the_start_on() 
     assert fired_at(sets, within=60.0) == 120.0
 
 
-def test_the_wait_is_the_same_with_and_without_a_restart_when_the_last_pod_has_gone() -> None:
+def test_a_restart_does_not_change_the_wait_after_the_last_pod_has_gone() -> None:
     def scene(*, restart: bool) -> float | None:
         sets = Sets(*WORKERS, trigger(quiet="20s"), member("a"))
         sets.create(member("b"), at=10.0)

@@ -77,7 +77,7 @@ def test_a_plan_that_cannot_be_stored_is_tried_again_ever_less_often() -> None:
     assert sets.nodes() == sets.entries() == {"a": "only"}
 
 
-def test_after_it_was_stored_a_plan_is_tried_again_soon_if_it_is_refused_once_more() -> None:
+def test_a_refused_plan_is_tried_again_soon_after_an_earlier_success() -> None:
     sets = refused(member("a"))
     sets.after(100.0)
     sets.answer = None
@@ -142,7 +142,7 @@ def test_a_status_that_is_refused_is_tried_again_ever_less_often(outcome: Outcom
     assert conditions(sets.stored_plan())["Complete"].status == "True"
 
 
-def test_a_gate_that_cannot_be_removed_is_tried_again_ever_less_often_and_the_others_go() -> None:
+def test_a_gate_that_cannot_be_removed_is_retried_with_backoff_and_others_go() -> None:
     sets = Sets(*WORKERS, trigger(), member("a").gates(GATE), member("b").gates(GATE))
 
     def refuse(effect: Effect) -> Outcome | None:
@@ -169,7 +169,7 @@ def refuse_large_annotations(effect: Effect) -> Outcome | None:
     )
 
 
-def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names_of() -> None:
+def test_a_manual_plan_for_more_future_pods_than_an_annotation_can_name() -> None:
     names = [f"{'x' * 200}-{number}" for number in range(1300)]
     entries = dict.fromkeys(names, "n2")
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand(entries))

@@ -115,7 +115,7 @@ def test_whatever_changed_the_answer_is_that_of_an_extender_that_starts_now(
     assert _refused(kept, *names) == _refused(fresh, *names)
 
 
-def test_each_node_may_have_a_reason_of_its_own(tmp_path: Path) -> None:
+def test_each_node_may_have_its_own_reason(tmp_path: Path) -> None:
     file = tmp_path / "each.py"
     file.write_text(EACH_ITS_OWN)
     made = make(str(file))

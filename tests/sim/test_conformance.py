@@ -16,11 +16,11 @@ CASES, EXPECTED = DATA / "cases.jsonl.gz", DATA / "expected.jsonl.gz"
 
 
 # Two tests, so that two workers share the cases.
-def test_all_cases_agree_each_on_an_engine_of_its_own() -> None:
+def test_all_cases_agree_each_on_a_new_engine() -> None:
     assert_all_agree(shared=False)
 
 
-def test_all_cases_agree_when_one_engine_lives_through_a_family() -> None:
+def test_all_cases_agree_when_one_engine_runs_a_whole_family() -> None:
     assert_all_agree(shared=True)
 
 
@@ -58,7 +58,7 @@ def files(tmp_path: Path) -> Files:
 
 
 @pytest.mark.parametrize("options", [(), ("--shared",)])
-def test_agreement_is_told_by_family_and_in_the_last_line(files: Files, options: tuple[str, ...]) -> None:
+def test_agreement_is_reported_by_family_and_in_the_last_line(files: Files, options: tuple[str, ...]) -> None:
     result = files.compare(*options)
     assert result.exit_code == 0
     *families, last = result.stdout.splitlines()

@@ -55,7 +55,7 @@ def volumes(simulation: Simulation) -> list[str]:
     return list(simulation.cluster.others.get(PersistentVolume, {}))
 
 
-def test_a_write_lands_is_told_and_is_answered_each_at_its_time() -> None:
+def test_a_write_its_watch_event_and_its_answer_each_have_their_time() -> None:
     simulation, asks = asking(write_latency=1.0, watch_latency=2.0, answer_latency=0.5)
     simulation.run(until=0.9)
     assert volumes(simulation) == []
@@ -83,7 +83,7 @@ def test_faults_of_binds_are_none_of_writes() -> None:
     assert asks.answers == [(0.0, Succeeded())]
 
 
-def test_who_takes_over_hears_what_there_is_and_no_answers_of_others() -> None:
+def test_a_successor_sees_the_state_but_no_answers_for_others() -> None:
     simulation, first = asking(write_latency=1.0, watch_latency=0.5, answer_latency=1.0)
     simulation.create(node("n1"), pod("a").requests(cpu="1"))
     simulation.run(until=0.8)

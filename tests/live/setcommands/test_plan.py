@@ -55,7 +55,7 @@ def carry_out_half(stage: Stage) -> None:
     stage.set_status("sp", plan_name(stage.namespace, "batch"), STATUS)
 
 
-def test_a_stored_plan_beside_where_its_pods_are(stage: Stage) -> None:
+def test_a_stored_plan_is_shown_next_to_the_nodes_of_its_pods(stage: Stage) -> None:
     a, b, _ = stage.nodes
     carry_out_half(stage)
     content = as_json(stage.run("plan", "batch", "-o", "json"))

@@ -94,7 +94,7 @@ def test_the_script_looks_at_the_default_namespace_unless_told(stage: Stage) -> 
     assert (done.returncode, done.stdout) == (0, NO_PLANS)
 
 
-def test_the_script_without_anything_to_ask_says_so(stage: Stage) -> None:
+def test_the_script_without_kubectl_and_package_reports_it(stage: Stage) -> None:
     done = script(stage, [sys.executable, "-I", "-S"], {"PATH": "/nonexistent"})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "neither longshore nor kubectl is installed: install one of them\n"
