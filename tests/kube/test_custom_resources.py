@@ -11,10 +11,10 @@ from tests.waiting import eventually_async
 from longshore.api.meta import Change
 from longshore.kube.backoff import JitteredBackoff
 from longshore.kube.client import Client
+from longshore.kube.custom_resources import CustomMirror
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import SCHEDULE_TRIGGERS
-from longshore.live.custom_resources import CustomMirror
 
 TRIGGER = (
     b"""{"type":"ADDED","object":{"apiVersion":"planner.ciena.io/v1alpha1","kind":"ScheduleTrigger",
