@@ -58,7 +58,7 @@ def test_other_nodes_keep_the_label_if_asked() -> None:
     assert found.warnings == ()
 
 
-def test_what_is_so_already_is_not_written() -> None:
+def test_a_label_that_exists_already_is_not_written() -> None:
     found = planned(WEB, labeled("n1"), node("n2"))
     assert found.changes == {}
     assert not found.pins[0].changed

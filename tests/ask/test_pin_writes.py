@@ -315,7 +315,7 @@ def test_nothing_is_recorded_if_one_of_the_nodes_may_not_be_patched(
 # Listing pins.
 
 
-def test_what_is_pinned_as_json(commands: Commands, nodes: list[str]) -> None:
+def test_pins_are_printed_as_json(commands: Commands, nodes: list[str]) -> None:
     stateful_set(commands.plane, commands.namespace, {"db-0": nodes[0], "db-1": nodes[1]}, replicas=3)
     for number, value in enumerate(("", "force", "whatever")):
         commands.label(nodes[0], commands.key(f"db-{number}", "static"), value)
@@ -329,7 +329,7 @@ def test_what_is_pinned_as_json(commands: Commands, nodes: list[str]) -> None:
     assert {each["scheduler"] for each in ours} == {"static"}
 
 
-def test_what_is_pinned_as_a_table_as_wide_as_it_has_to_be(commands: Commands, nodes: list[str]) -> None:
+def test_pins_are_printed_as_a_table_as_wide_as_its_cells(commands: Commands, nodes: list[str]) -> None:
     scheduler = f"table-{secrets.token_hex(3)}"
     pod = "a-name-that-does-not-fit-into-80-columns-beside-the-rest-0"
     older = f"rf.scheduler.{scheduler}/web-0"

@@ -141,7 +141,7 @@ def test_a_deviation_that_no_distribution_has() -> None:
     assert (cpu.alpha, cpu.beta, cpu.risk) == (None, None, 1.0)
 
 
-def test_what_was_measured_too_long_ago_is_not_known() -> None:
+def test_a_measurement_that_is_too_old_counts_as_unknown() -> None:
     then = {"longshore.dev/measured-at": "2027-01-15T07:50:00Z"}
     assert the_only(look(loaded("n", (900, 300), (2 * GI, GI), **then))).risk is None
 

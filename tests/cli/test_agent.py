@@ -148,7 +148,7 @@ def test_the_manifest_of_a_new_agent_is_like_ours(written: Path) -> None:
     assert generic(found) == generic(manifest("safe"))
 
 
-def test_what_was_written_is_formatted_and_has_no_lint(written: Path) -> None:
+def test_the_generated_code_is_formatted_and_passes_the_linter(written: Path) -> None:
     for arguments in (["format", "--check"], ["check", "--select", "E,F,W,N,UP,B"]):
         isolated = ["--isolated", "--line-length", "110", "--target-version", "py311"]
         done = run("ruff", *arguments, *isolated, ".", cwd=written)

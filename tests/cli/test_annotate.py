@@ -179,7 +179,7 @@ def test_a_prometheus_that_does_not_answer_is_one_line(these: list[str]) -> None
         (("--once",), {}, 1, "no kubeconfig found"),
     ],
 )
-def test_what_is_wrong_is_one_line(
+def test_each_error_is_one_line(
     arguments: tuple[str, ...], variables: dict[str, str], code: int, words: str
 ) -> None:
     done = run(*arguments, variables=variables)
@@ -198,7 +198,7 @@ def test_variables_without_effect_are_a_warning() -> None:
     ]
 
 
-def test_a_file_that_names_what_is_written_as_its_source(tmp_path: Path) -> None:
+def test_a_file_with_the_written_annotations_as_its_source_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "measurements.yaml"
     file.write_text("provider: annotations\n")
     done = run("--measurements", str(file), "--once")

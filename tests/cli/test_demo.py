@@ -93,7 +93,7 @@ def test_json_tells_of_the_set() -> None:
     assert podset["planGone"] is True
 
 
-def test_no_pods_at_all() -> None:
+def test_a_demo_without_pods() -> None:
     text = printed("--pods", "0")
     assert "0 bound, 0 pending, 0 preempted" in text
     assert "the set batch has no pods" in text

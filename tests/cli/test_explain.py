@@ -104,7 +104,7 @@ def test_a_saved_cluster_is_the_same_when_it_is_read(file: Path) -> None:
     assert msgspec.to_builtins(again) == msgspec.to_builtins(CLUSTER)
 
 
-def test_the_page_shows_what_is_printed(file: Path) -> None:
+def test_the_page_shows_the_output(file: Path) -> None:
     blocks = re.findall(r"^```console\n(.*?)^```", EXPLAIN.read_text(), flags=re.MULTILINE | re.DOTALL)
     shown = [block.partition("\n") for block in blocks if block.startswith("$ longshore explain")]
     assert len(shown) == 4

@@ -153,7 +153,7 @@ def _status(port: int, path: str, body: bytes | None = None) -> int:
         ("ERROR", 0, 0, 0, set()),
     ],
 )
-def test_levels_leave_out_what_is_below_them(
+def test_each_level_leaves_out_the_lower_ones(
     level: str, asked: int, answered: int, malformed: int, kept: set[str]
 ) -> None:
     """Each request has a line `asked`, and each request that an agent answered has a line `answered`."""

@@ -153,7 +153,7 @@ def test_a_node_that_does_not_exist_is_one_line(control_plane: ControlPlane, nod
         ((), 1, "no kubeconfig found"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_each_error_is_one_line(arguments: tuple[str, ...], code: int, words: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
@@ -263,7 +263,7 @@ def _points(line: Line2D) -> tuple[list[float], list[float]]:
 
 
 @pytest.mark.parametrize("utilization", [90, 60])
-def test_what_a_picture_shows_is_what_was_found(
+def test_a_picture_shows_the_computed_risks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, utilization: int
 ) -> None:
     """Each measured resource has a curve near its mean, a threshold, and the area beyond the threshold."""

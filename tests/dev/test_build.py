@@ -116,7 +116,7 @@ def test_an_interrupted_build_leaves_no_partial_file(fake_go: FakeGo) -> None:
     assert partial_files() == []
 
 
-def test_a_concurrent_build_waits_and_says_so(fake_go: FakeGo) -> None:
+def test_a_concurrent_build_waits_and_reports_it(fake_go: FakeGo) -> None:
     fake_go.set(slow="0.2")
     first = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
     assert first.stderr

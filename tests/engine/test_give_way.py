@@ -27,7 +27,7 @@ class Prepares:
     wakes_on = ()
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self.work = work
         self.calls: list[str] = []
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
@@ -37,7 +37,7 @@ class Prepares:
         self.calls.append(f"unreserve {pod.pod.metadata.name}")
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Any:
-        return None if pod.pod.spec.priority else self._work()
+        return None if pod.pod.spec.priority else self.work()
 
 
 async def later() -> None:
@@ -90,7 +90,7 @@ def test_it_is_tried_again_after_backoff_and_bound_where_there_is_room(prepares:
     stage.run(until=5.0)
     assert stage.place("low") in ("backoff", "unschedulable")
     stage.create(room("n2", "2"), at=30.0)
-    prepares._work = lambda: None
+    prepares.work = lambda: None
     stage.run()
     assert stage.node_of("low") == "n2"
 

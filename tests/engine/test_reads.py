@@ -187,7 +187,7 @@ def test_what_one_plugin_declares_all_of_them_can_read() -> None:
     assert schedule(nodes=[NODE], pods=[WEB], plugins=[declares, reads_too]) == {"web": "n1"}
 
 
-def test_pods_on_a_node_have_what_is_declared_too() -> None:
+def test_pods_on_a_node_also_have_the_declared_fields() -> None:
     there = pod("there").on("n1").annotations(**{TEAM: "red"}).condition("Ready", "True")
 
     @filter_plugin(reads=Reads(pod_annotations=(TEAM,), pod_conditions=("Ready",)))

@@ -140,7 +140,7 @@ def test_what_the_scheduler_decided_is_shown_above_what_it_would_decide_now(stag
     assert "\n  2 rejected by NodeResourcesFit: Insufficient cpu\n" in text[decided:now]
 
 
-def test_who_may_get_the_pod_sees_what_was_decided_without_seeing_the_cluster(stage: Stage) -> None:
+def test_a_user_with_the_right_to_get_the_pod_sees_its_decision(stage: Stage) -> None:
     done = explain(stage.pods_only, "web", "--scheduler", stage.url)
     assert done.returncode == 0
     assert done.stdout.startswith("pod default/web\n\nas decided at ")

@@ -95,7 +95,7 @@ def _scores(extender: Extender, verb: str, names: dict[str, str]) -> dict[str, i
     ],
     ids=["Neutral", "FailOpen", "FailClosed", "Requests"],
 )
-def test_scores_stay_in_range_and_the_policy_decides_about_what_is_not_known(
+def test_scores_stay_in_range_and_the_policy_applies_to_unknown_loads(
     world: World,
     prometheus: MonitoredNodes,
     names: dict[str, str],

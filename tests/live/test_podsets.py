@@ -86,7 +86,7 @@ async def test_a_set_is_held_even_if_only_one_node_fits(
         assert here.entries() == {"only": here.nodes[0]}
 
 
-async def test_without_a_trigger_a_set_is_held_and_told_what_is_missing(
+async def test_without_a_trigger_a_set_is_held_and_its_condition_says_so(
     here: World, while_held: float
 ) -> None:
     await here.create(member("a"))

@@ -205,7 +205,7 @@ def breaks(_request: pb.SchedulePlanRequest) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("answer", [leaves_out, invents, breaks], ids=lambda each: each.__name__)
-async def test_what_is_wrong_with_an_answer_is_mended_and_told(
+async def test_invalid_entries_of_an_answer_are_corrected_and_reported(
     here: World, services: PlannerServices, answer: Nodes
 ) -> None:
     async with services.planner("one", answer), services.service(here, "one", "default"):
@@ -289,7 +289,7 @@ async def test_a_planner_that_hangs_times_out_and_delays_no_other_pod(
 
 
 @without_fallback
-async def test_without_a_fallback_pods_wait_until_their_planner_is_up_and_say_so(
+async def test_without_a_fallback_pods_wait_for_their_planner_with_a_condition(
     here: World, services: PlannerServices
 ) -> None:
     async with services.service(here, "one", "default"):

@@ -37,7 +37,7 @@ class Server:
 
 
 async def binds_after_each(*looks: tuple[ApiObject, ...]) -> list[tuple[str, str]]:
-    """Return the binds of passes over the cluster as it is at each look."""
+    """Return the binds of passes over these states of the cluster."""
     server, no_client = Server(), cast(Client, None)
     writer = Writer(server)
     cluster = PolledCluster(no_client, Operations(writer), EventRecorder(writer, controller="static"))

@@ -73,6 +73,6 @@ def test_pods_avoid_a_node_where_their_type_failed_also_after_a_restart(
     eventually(lambda: placed(plane, "default"), lambda found: found.get("default/later") == "node-1")
     fail(plane, "f")
     eventually(lambda: stored(plane), lambda found: "pairs/D/node-0 0.531441" in found)
-    # The pods that had failed before the restart are still there, and did not count again.
+    # The pods that had failed before the restart still exist, and did not count again.
     assert rewarded(second) == 1
     assert second.stop() == 0

@@ -164,7 +164,7 @@ def many(
         label(control_plane, node, *(f"{key(namespace, pod)}-" for pod, its in chosen.items() if its == node))
 
 
-async def test_killed_at_any_moment_it_goes_on_after_a_restart(
+async def test_killed_at_any_moment_it_continues_after_a_restart(
     control_plane: ControlPlane,
     namespace: str,
     many: dict[str, str],

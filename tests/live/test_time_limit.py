@@ -271,7 +271,7 @@ def test_an_async_plugin_can_be_cancelled(limit: TimeLimit) -> None:
     assert seen == ["cancelled"]
 
 
-def test_of_nested_calls_the_inner_one_ends_first_and_the_outer_goes_on(limit: TimeLimit) -> None:
+def test_of_nested_calls_the_inner_one_ends_first_and_the_outer_continues(limit: TimeLimit) -> None:
     inner = limited(limit, permit=endless)
     ended = []
 
@@ -514,7 +514,7 @@ def test_a_wait_for_the_cluster_that_never_ends_fails_its_pod(limit: TimeLimit) 
     assert condition.message == "running PreBind plugin \"SlowCheck\": TimeoutError('took longer than 0.02s')"
 
 
-def test_preemption_goes_on_when_a_filter_is_slow_on_imagined_nodes(limit: TimeLimit) -> None:
+def test_preemption_continues_when_a_filter_is_slow_on_imagined_nodes(limit: TimeLimit) -> None:
     """A default plugin without a limit calls the filter there."""
 
     class SlowWhenFull:

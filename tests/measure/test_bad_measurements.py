@@ -112,7 +112,7 @@ def _score_by_requests(kind: Any) -> int:
 @pytest.mark.parametrize(
     ("resource", "most", "usual"), [("cpu", 1000 * CORES, 1000.0), ("memory", TOTAL, GIB)]
 )
-async def test_only_what_is_fresh_and_an_amount_is_known(
+async def test_only_recent_and_valid_amounts_are_known(
     played: MonitoredNodes, resource: str, most: float, usual: float
 ) -> None:
     cluster = await _measured(played)
@@ -146,7 +146,7 @@ def test_all_agents_that_go_by_the_load_are_looked_at() -> None:
 @pytest.mark.parametrize("missing", [*POLICIES, "Requests"])
 @pytest.mark.parametrize("resource", COLUMNS)
 @pytest.mark.parametrize("kind", BY_LOAD, ids=lambda kind: str(kind.name))
-async def test_the_policy_decides_about_what_is_not_known(
+async def test_the_policy_applies_to_unknown_loads(
     played: MonitoredNodes, kind: Any, resource: str, missing: str
 ) -> None:
     cluster = await _measured(played)

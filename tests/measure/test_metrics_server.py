@@ -60,7 +60,7 @@ async def test_quantities_are_read_with_the_time_of_each_node() -> None:
     assert "cpu/std" not in found
 
 
-async def test_mean_deviation_and_percentiles_come_from_what_was_seen_before() -> None:
+async def test_mean_deviation_and_percentiles_come_from_earlier_samples() -> None:
     stand_in = StandIn()
     async with provider(stand_in) as asked:
         for second, cpu in ((0, "1"), (15, "3"), (15, "3")):

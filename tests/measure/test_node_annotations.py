@@ -35,7 +35,7 @@ def annotated(**more: str) -> Node:
     return BIG.annotations(**{key: text for key, text in (old | more).items() if text is not None})
 
 
-def test_the_load_is_written_as_what_is_free() -> None:
+def test_the_load_is_written_as_the_free_amount() -> None:
     assert wanted(measured(MEASURED)) == {
         "mean-free-cpu": "6000",
         "std-free-cpu": "400",
@@ -45,7 +45,7 @@ def test_the_load_is_written_as_what_is_free() -> None:
     }
 
 
-def test_what_is_written_is_read_back_as_it_was_measured() -> None:
+def test_written_annotations_give_the_measured_values_back() -> None:
     values = {"cpu/mean": 2000.125, "cpu/std": 0.5, "memory/mean": 12345678.0, "memory/std": 0.0}
     written = {key: text for key, text in wanted(measured(values)).items() if text is not None}
     read = annotations.load(BIG.annotations(**written))
@@ -61,7 +61,7 @@ def test_numbers_are_plain_decimals(used: float, text: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_not_written(bad: float) -> None:
+def test_a_value_that_is_not_a_number_is_not_written(bad: float) -> None:
     told = wanted(measured(MEASURED | {"cpu/mean": bad}))
     assert told["mean-free-cpu"] is None
     assert told["std-free-cpu"] is None

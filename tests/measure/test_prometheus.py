@@ -101,7 +101,9 @@ async def test_a_node_without_an_exporter_is_missing_in_the_answer(prometheus: M
 
 
 @pytest.mark.parametrize("amount", [float("nan"), float("inf"), -GIB], ids=["nan", "infinite", "negative"])
-async def test_what_is_no_amount_is_left_out_and_counted(prometheus: MonitoredNodes, amount: float) -> None:
+async def test_a_value_that_is_not_an_amount_is_left_out_and_counted(
+    prometheus: MonitoredNodes, amount: float
+) -> None:
     bad, good = node_name("bad"), node_name("good")
     now = time.time()
     prometheus.put(history(bad, until=now, cores=steady(1), memory=steady(amount)))

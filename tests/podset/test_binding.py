@@ -78,7 +78,7 @@ def test_a_set_that_goes_as_a_whole_gives_it_up_too() -> None:
     assert all(sets.nodes().values())
 
 
-def test_a_set_for_which_there_is_no_other_node_goes_on_trying() -> None:
+def test_a_set_without_another_node_keeps_trying() -> None:
     sets = Sets(worker("n1"), FIRED, member("a"), answer=no_binds_to_n1)
     sets.after(120.0)
     assert sets.node_of("a") == ""

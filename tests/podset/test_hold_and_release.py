@@ -86,7 +86,7 @@ def test_a_pod_outside_any_set_is_bound_at_once(labels: dict[str, str]) -> None:
     assert sets.cluster.others == {}
 
 
-def test_back_to_planning_holds_what_is_not_bound_yet() -> None:
+def test_back_to_planning_holds_the_pods_that_are_not_bound() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"), member("b"))
     sets.after(1.0)
     bound = sets.nodes()

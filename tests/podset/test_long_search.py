@@ -106,7 +106,7 @@ def test_a_pod_bound_by_hand_meanwhile_stays_where_it_is() -> None:
     assert all(sets.nodes().values())
 
 
-def test_what_is_left_out_of_the_best_plan_goes_later() -> None:
+def test_pods_left_out_of_the_best_plan_go_later() -> None:
     sets = Sets(*WORKERS, trigger(budget="10m"), *SEVEN)
     sets.engine.stopwatch = Slow()
     sets.release()

@@ -148,7 +148,7 @@ def test_a_plan_by_hand_is_counted_too() -> None:
     assert (status.planned, status.following, status.planner) == (2, 1, None)
 
 
-def test_what_was_known_about_a_plan_outlives_a_restart() -> None:
+def test_the_status_of_a_plan_outlives_a_restart() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"), member("b"))
     sets.release()
     sets.after(5.0)

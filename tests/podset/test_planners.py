@@ -310,7 +310,7 @@ def test_an_answer_is_checked_against_the_cluster_as_it_is_when_it_comes() -> No
     assert all(sets.nodes().values())
 
 
-def test_without_fallback_pods_wait_for_their_planner_and_say_so() -> None:
+def test_without_fallback_pods_wait_for_their_planner_with_a_condition() -> None:
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, args=NO_FALLBACK)
     sets.release()
     sets.after(60.0)
@@ -382,7 +382,7 @@ def test_without_fallback_a_pod_without_a_node_is_planned_when_a_planner_comes()
     assert sets.entries() == sets.nodes() == {"a": "huge"}
 
 
-def test_without_fallback_and_without_planners_a_set_that_goes_only_as_a_whole_waits() -> None:
+def test_without_fallback_and_planners_an_all_or_nothing_set_waits() -> None:
     whole = trigger(state=SCHEDULE, all_or_nothing=True)
     sets = Sets(*WORKERS, whole, *TWO, args=NO_FALLBACK, planners={address(): all_on("n3")})
     sets.after(30.0)
@@ -393,7 +393,7 @@ def test_without_fallback_and_without_planners_a_set_that_goes_only_as_a_whole_w
     assert sets.entries() == sets.nodes() == {"a": "n3", "b": "n3"}
 
 
-def test_without_fallback_and_without_planners_what_is_stored_is_obeyed() -> None:
+def test_without_fallback_and_planners_a_stored_plan_is_followed() -> None:
     sets = Sets(*WORKERS, plan_by_hand({"a": "n3"}), trigger(), *TWO, args=NO_FALLBACK, strict=False)
     sets.release()
     sets.after(5.0)

@@ -106,7 +106,7 @@ def test_its_pods_say_why_they_wait_and_autoscalers_add_no_nodes_for_them() -> N
     assert sets.condition("a")[0] == REASON_WAITING
 
 
-def test_a_pod_that_found_a_node_by_itself_says_that_its_entry_cannot_be_stored() -> None:
+def test_a_pod_that_fits_later_has_a_condition_if_its_entry_cannot_be_stored() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"), member("big", cpu="16"))
     sets.after(5.0)
     assert sets.condition("big")[0] == REASON_UNSCHEDULABLE

@@ -113,7 +113,7 @@ def test_of_two_triggers_the_first_by_name_counts_and_the_other_is_warned(order:
     assert [(event.name, event.reason) for event in warnings] == [("b", "Ignored")]
 
 
-def test_a_trigger_that_is_ignored_does_not_fire_by_itself() -> None:
+def test_an_ignored_trigger_does_not_fire_after_its_quiet_time() -> None:
     sets = Sets(*WORKERS, trigger("a"), trigger("b", quiet="5s"), member("x"))
     sets.after(60.0)
     assert sets.trigger("b").spec.state == PLANNING

@@ -23,7 +23,7 @@ from longshore.serve.extender import agent_choice
 from longshore.testing import NodeBuilder, node
 
 
-def test_only_what_was_chosen_has_routes() -> None:
+def test_only_chosen_agents_have_routes() -> None:
     made = make("congestion")
     assert made.post("priorities/safe-balance", about_names(WEB, []))[0] == 404
     assert made.post("priorities/congestion", about_names(WEB, []))[0] == 200

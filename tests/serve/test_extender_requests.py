@@ -98,7 +98,7 @@ def test_any_bytes_are_answered(body: bytes) -> None:
 SHARED = make("safe")
 
 
-def test_what_is_null_is_as_good_as_not_there(safe: Made) -> None:
+def test_a_null_field_counts_as_absent(safe: Made) -> None:
     said = about_names(WEB, ["calm"])
     said["Pod"]["metadata"]["labels"] = None
     said["Pod"]["spec"]["tolerations"] = None
@@ -179,7 +179,7 @@ def test_version_and_probes(safe: Made) -> None:
     }
 
 
-def test_what_is_not_there_and_what_is_asked_otherwise(safe: Made) -> None:
+def test_unknown_paths_and_wrong_methods_are_refused(safe: Made) -> None:
     with on_a_port(safe.extender) as port:
         assert request(port, "POST", "/scheduler/predicates/safe-balance")[0] == 404
         assert request(port, "POST", "/scheduler/priorities/congestion")[0] == 404

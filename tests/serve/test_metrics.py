@@ -85,7 +85,7 @@ def test_pending_pods_are_counted_by_queue_and_refusing_plugin(observed: Observe
     assert observed.value("scheduler_unschedulable_pods", plugin="SchedulingGates", **LONGSHORE) == 1
 
 
-def test_gated_pods_come_to_the_queue_of_the_unschedulable(observed: Observed) -> None:
+def test_gated_pods_are_counted_in_the_unschedulable_queue(observed: Observed) -> None:
     observed.add(pod("gated").gates("later"))
     incoming = "scheduler_queue_incoming_pods_total"
     assert observed.value(incoming, queue="unschedulable", event="UnschedulablePodAdd") == 1

@@ -340,7 +340,7 @@ class TestAddress:
     @pytest.mark.parametrize(
         "listen", ["", "7777", "localhost", ":http", ":65536", "::1:7777", "unix:/tmp/x"]
     )
-    def test_what_is_no_address(self, listen: str) -> None:
+    def test_an_invalid_listen_address_is_refused(self, listen: str) -> None:
         with pytest.raises(UserError, match=r"give an address and a port, such as :7777$"):
             PlannerServer(Builder(), listen=listen)
 

@@ -75,7 +75,7 @@ def test_a_pod_of_the_same_shape_gets_the_same_reasons() -> None:
         assert _refused(made, "full", "calm", "busy", web=web) == {"full": RISK, "busy": RISK}
 
 
-def test_nodes_that_change_are_refused_for_what_is_so_now() -> None:
+def test_changed_nodes_are_refused_for_their_present_state() -> None:
     made = make("safe")
     made.put(_loaded("a", cpu=100, memory=2000), _loaded("b", cpu=2000, memory=2000))
     assert _refused(made, "a", "b") == {"a": RISK}
@@ -130,7 +130,7 @@ def test_each_node_may_have_its_own_reason(tmp_path: Path) -> None:
         }
 
 
-def test_what_was_said_long_ago_is_forgotten(tmp_path: Path) -> None:
+def test_old_reasons_are_forgotten(tmp_path: Path) -> None:
     file = tmp_path / "never.py"
     file.write_text(NEVER_THE_SAME)
     made = make(str(file))

@@ -56,7 +56,7 @@ def test_an_engine_that_takes_over_reads_them_as_well() -> None:
     assert cluster.bindings == {"default/web": "b"}
 
 
-def test_pods_that_are_there_from_the_beginning_are_in_what_was_measured() -> None:
+def test_pods_that_exist_at_the_start_are_in_the_measurements() -> None:
     timed = loaded("a", 3000).annotations(**{MEASURED_AT: "1970-01-01T00:00:00Z"})
     there = pod("there").requests(cpu="5").on("a")
     placed = schedule(nodes=[timed], pods=[there, WEB], plugins=[SafeOverload])

@@ -51,7 +51,7 @@ def test_a_pod_that_waits_for_the_first_node_does_not_keep_time_going() -> None:
     assert simulation.now == 0.0
 
 
-def test_time_goes_on_to_where_it_was_asked_to() -> None:
+def test_a_run_advances_the_time_to_its_end() -> None:
     simulation = Simulation()
     simulation.run(until=7.0)
     assert simulation.now == 7.0
@@ -119,7 +119,7 @@ RECORDED: list[tuple[float, Change[Node] | Change[Pod]]] = [
 CHOSEN = {"default/a": "n1", "default/b": "n2", "default/c": "n1"}
 
 
-def test_what_was_created_and_deleted_gives_the_bindings() -> None:
+def test_a_replay_of_creations_and_deletions_gives_the_bindings() -> None:
     assert Simulation.replay(RECORDED) == CHOSEN
 
 

@@ -59,7 +59,7 @@ def test_a_trigger_that_does_not_exist(stage: Stage) -> None:
     assert "it has go (set batch), lone\n" in error
 
 
-def test_no_trigger_at_all(stage: Stage) -> None:
+def test_a_namespace_without_any_trigger(stage: Stage) -> None:
     assert "it has no triggers; -n chooses another namespace" in the_error(stage.run("trigger", "go"))
 
 

@@ -80,7 +80,7 @@ def test_a_pod_elsewhere_and_one_that_is_gone_in_different_plans(stage: Stage, v
 
 
 @everyway
-def test_no_plan_at_all(stage: Stage, verify: Verify) -> None:
+def test_a_namespace_without_any_plan(stage: Stage, verify: Verify) -> None:
     stage.create(stage.member("one"))
     done = verify(stage)
     assert (done.returncode, done.stdout, done.stderr) == (0, NO_PLANS, "")
@@ -110,7 +110,7 @@ def test_each_mismatch_is_explained_on_stderr(stage: Stage) -> None:
     ]
 
 
-def test_what_is_wrong_only_if_one_is_strict(stage: Stage) -> None:
+def test_a_mismatch_that_counts_only_with_strict(stage: Stage) -> None:
     a, _, _ = stage.nodes
     stage.create(trigger(), *(stage.member(name) for name in ("one", "two")), stage.plan({"one": a}))
     assert stage.run("verify").stdout == SUCCESS
