@@ -44,7 +44,7 @@ def test_valid_numbers_are_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["NaN", "Inf", "-infinity"])
-def test_infinite_and_nan_are_read_as_such(text: str) -> None:
+def test_infinite_and_nan_are_parsed_as_numbers(text: str) -> None:
     found = number(text)
     assert found is not None
     assert not np.isfinite(found)

@@ -24,7 +24,7 @@ def the_one(*things: Node | Pod) -> ListedPin:
     return entry
 
 
-def test_a_pod_where_it_is_pinned() -> None:
+def test_a_pod_on_the_node_of_its_pin() -> None:
     entry = the_one(labeled("n1", **{NEW: "whatever"}), WEB.on("n1"))
     assert (entry.scheduler, entry.namespace, entry.pod) == ("static", "shop", "web-0")
     assert [(each.name, each.force) for each in entry.nodes] == [("n1", False)]

@@ -24,7 +24,7 @@ def reasons(found: Verification) -> dict[str, str]:
     return {each.pod: each.reason for each in found.mismatches}
 
 
-def test_pods_where_they_are_planned() -> None:
+def test_pods_on_their_planned_nodes() -> None:
     found = compared(member("a").on("n1"), member("b").on("n2"), plans=(stored(a="n1", b="n2"),), strict=True)
     assert found.holds
     assert (found.plans, found.entries) == (1, 2)

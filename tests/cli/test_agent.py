@@ -114,7 +114,7 @@ def ask(url: str, nodes: dict[str, str]) -> Any:
         return json.loads(answer.read())
 
 
-def test_a_new_agent_answers_what_a_kube_scheduler_would_ask(served: str) -> None:
+def test_a_new_agent_answers_the_requests_of_a_kube_scheduler(served: str) -> None:
     """2000m of 4000m in use are 62.5 % with the pod, and the variable says 60."""
     nodes = {"busy": "2000", "calm": "3500"}
     filtered = ask(f"{served}/predicates/calm-nodes", nodes)

@@ -87,7 +87,7 @@ def test_values_from_prometheus_are_written(
     assert "mean-free-cpu" not in annotations(control_plane, nodes[1])
 
 
-def test_what_pods_ask_for_is_written_without_prometheus(
+def test_requests_of_pods_are_written_without_prometheus(
     control_plane: ControlPlane, nodes: list[str], these: list[str]
 ) -> None:
     done = run(*these, "--only", "allocation", "--once")

@@ -81,7 +81,7 @@ def test_numbers_in_the_json_output_add_up() -> None:
         assert node["memory"] <= node["memory_allocatable"]
 
 
-def test_json_tells_of_the_set() -> None:
+def test_the_json_output_contains_the_set() -> None:
     result = json.loads(printed("--nodes", "4", "--pods", "50", "-o", "json"))
     podset = result["set"]
     assert podset["held"] == 17

@@ -125,7 +125,7 @@ def test_json_has_every_node_with_every_plugin(file: Path) -> None:
     assert (answer["preemption"], answer["rank"]) == (None, 0)
 
 
-def test_a_pod_that_has_a_node_does_not_stand_in_its_own_way(file: Path) -> None:
+def test_a_pod_that_has_a_node_does_not_block_itself(file: Path) -> None:
     answer = as_json(file, "db")
     assert answer["explanation"]["feasible"] == ["a2", "b1"]
     assert (answer["pod"]["node"], answer["rank"]) == ("b1", 1)

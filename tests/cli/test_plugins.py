@@ -54,7 +54,7 @@ def test_a_point_shows_only_plugins_that_are_called_there() -> None:
     assert "NodePorts" in [plugin["name"] for plugin in profile["points"]["filter"]]
 
 
-def test_the_profile_of_pod_sets_is_there_as_in_run() -> None:
+def test_the_profile_for_pod_sets_exists_as_in_run() -> None:
     content = json.loads(plugins("--plugin", "mine.py", "-o", "json").stdout)
     _, sets = content["profiles"]
     assert sets["schedulerName"] == "podset-planner-scheduler"

@@ -122,7 +122,7 @@ def test_a_table_that_no_terminal_reads_has_no_colours(
     assert picture.read_bytes().startswith(MAGIC[".png"])
 
 
-def test_what_a_provider_measured(
+def test_the_risks_from_the_measurements_of_a_provider(
     control_plane: ControlPlane, prometheus: MonitoredNodes, nodes: list[str], tmp_path: Path
 ) -> None:
     source = tmp_path / "measurements.yaml"

@@ -110,7 +110,7 @@ def test_a_wrong_value_is_one_line_and_exit_code_2(
     assert done.stderr.count("\n") == 1
 
 
-def test_without_a_cluster_it_tells_where_it_looked(tmp_path: Path) -> None:
+def test_without_a_cluster_the_error_names_the_places_searched(tmp_path: Path) -> None:
     done = run(tmp_path, "--kubeconfig=/no/such/file", "--incluster-base-path=/no/such/folder")
     assert done.returncode == 1
     assert done.stderr == (

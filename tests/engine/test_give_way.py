@@ -78,7 +78,7 @@ def test_the_victims_reservation_is_undone_before_the_other_pod_reserves(prepare
     assert prepares.calls == ["reserve low", "unreserve low", "reserve vip"]
 
 
-def test_the_victim_gets_events_that_say_why(prepares: Prepares) -> None:
+def test_the_victim_gets_events_with_the_reason(prepares: Prepares) -> None:
     stage = stage_with(prepares)
     stage.run(until=5.0)
     note = f"Preempted by pod {VIP.metadata.uid} on node n1 (in kube-scheduler memory)."

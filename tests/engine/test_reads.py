@@ -176,7 +176,7 @@ def test_there_is_no_way_to_read_an_undeclared_annotation(read: object) -> None:
     assert "UndeclaredRead" in placed.pending["web"]
 
 
-def test_what_one_plugin_declares_all_of_them_can_read() -> None:
+def test_a_field_that_one_plugin_declares_can_be_read_by_all() -> None:
     @filter_plugin(reads=Reads(pod_annotations=(TEAM,)))
     def declares(_pod: PodInfo, _node: OneNode) -> None: ...
 

@@ -380,7 +380,7 @@ def steps(changes: list[Change[Any]], name: str) -> list[tuple[str, str]]:
     return [(value(each.old), value(each.new)) for each in changes if each.object.metadata.name == name]
 
 
-async def test_what_exists_is_reported_before_the_watch_is_synced(stage: Stage) -> None:
+async def test_existing_objects_are_reported_before_the_watch_is_synced(stage: Stage) -> None:
     await stage.create_map("first", a="1")
     await stage.create_pod("web")
     changes = await watched(stage, ConfigMap, Pod)

@@ -79,8 +79,11 @@ class Member:
             identity=identity,
             **({"lease_duration": 3.0, "renew_deadline": 2.0, "retry_period": 0.05} | timing),
             on_started_leading=self.started.set,
-            on_stopped_leading=lambda: self.on_stopped(),
+            on_stopped_leading=self._stop,
         )
+
+    def _stop(self) -> None:
+        self.on_stopped()
 
 
 class TestLeaderElector:

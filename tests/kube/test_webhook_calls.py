@@ -104,7 +104,7 @@ CLIENT = WebhookTLS(
         ("127.0.0.1", WebhookTLS(insecure=True), False, True),
     ],
 )
-async def test_whom_to_trust(
+async def test_an_https_extender_is_verified_by_its_ca_and_host(
     tmp_path: Path, host: str, tls: WebhookTLS | None, enable_https: bool, trusted: bool
 ) -> None:
     async with server(served(tmp_path)) as port:

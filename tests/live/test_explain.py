@@ -122,7 +122,7 @@ def test_from_a_saved_cluster_the_answer_is_the_same(stage: Stage, tmp_path: Pat
     assert as_json(stage.stranger, "huge", "--record", str(saved)) == live
 
 
-def test_what_the_scheduler_decided_about_a_bound_pod(stage: Stage) -> None:
+def test_the_decision_about_a_bound_pod_is_shown(stage: Stage) -> None:
     (decision,) = as_json(stage.reader, "web", "--scheduler", stage.url)["decisions"]
     assert decision["node"] == placed(stage.plane, "default")["default/web"]
     assert decision["uid"] == pods(stage.plane, "default")["web"]["metadata"]["uid"]
@@ -133,7 +133,7 @@ def test_what_the_scheduler_decided_about_a_bound_pod(stage: Stage) -> None:
     assert decision["total"] == now["explanation"]["totals"][decision["node"]]
 
 
-def test_what_the_scheduler_decided_is_shown_above_what_it_would_decide_now(stage: Stage) -> None:
+def test_the_recorded_decision_is_shown_above_the_present_answer(stage: Stage) -> None:
     text = explain(stage.reader, "huge", "--scheduler", stage.url).stdout
     decided, now = text.index("as decided at "), text.index("as the cluster is now:")
     assert decided < now
@@ -148,12 +148,12 @@ def test_a_user_with_the_right_to_get_the_pod_sees_its_decision(stage: Stage) ->
     assert done.stderr.startswith("warning: nodes left out: nodes is forbidden")
 
 
-def test_who_may_not_get_the_pod_is_refused_by_the_scheduler(stage: Stage) -> None:
+def test_a_user_without_the_right_to_the_pod_is_refused_by_the_scheduler(stage: Stage) -> None:
     line = the_one_line(explain(stage.stranger, "web", "--scheduler", stage.url))
     assert 'user "system:serviceaccount:default:stranger" cannot get pod web in namespace default' in line
 
 
-def test_who_may_not_get_the_pod_is_refused_by_the_api_server(stage: Stage) -> None:
+def test_a_user_without_the_right_to_the_pod_is_refused_by_the_api_server(stage: Stage) -> None:
     assert 'pods "web" is forbidden' in the_one_line(explain(stage.stranger, "web"))
 
 

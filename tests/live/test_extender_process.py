@@ -83,7 +83,9 @@ def test_many_questions_at_once_are_answered_as_one_after_the_other(extender: Ex
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"Pod": 7, "NodeNames": []}', b'{"Pod": {}}', b"\xff"])
-def test_what_no_kube_scheduler_says_is_refused_in_one_line(extender: Extender, body: bytes) -> None:
+def test_a_request_unlike_those_of_kube_scheduler_is_refused_in_one_line(
+    extender: Extender, body: bytes
+) -> None:
     for verb in (FILTER, PRIORITIES):
         status, answer = post(extender.port, verb, body)
         assert (status, list(answer)) == (400, ["Error"])
@@ -108,7 +110,7 @@ def test_a_node_that_is_not_there_has_its_reason_and_no_place_in_the_answer(exte
     assert (status, [each["Host"] for each in scores]) == (200, [IDLE])
 
 
-def test_names_alone_go_to_and_fro(world: World) -> None:
+def test_only_names_are_exchanged_with_a_caching_extender(world: World) -> None:
     port = free_port()
     with (
         world.scheduler(entry(port, "safe-overload", filters=True)) as scheduler,

@@ -58,7 +58,7 @@ def test_without_the_right_to_read_triggers_all_else_is_scheduled(
         ]
 
 
-def test_kinds_that_are_missing_are_told_once_and_picked_up_when_they_come(
+def test_missing_kinds_are_logged_once_and_watched_once_installed(
     bare_plane: ControlPlane, sets_namespace: str, tmp_path: Path
 ) -> None:
     """Neither the scheduler nor the controller needs a restart."""

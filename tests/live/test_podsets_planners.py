@@ -314,7 +314,7 @@ async def test_without_a_fallback_an_answer_with_an_unknown_node_binds_no_pod(
         await here.stays(lambda: not here.placed and not here.plans, 1)
 
 
-def test_the_stub_speaks_what_the_protocol_says() -> None:
+def test_the_stub_follows_the_protocol() -> None:
     """The bytes were computed from the protocol's text by another program."""
     request = pb.SchedulePlanRequest(
         namespace="default", podSet="planner-podset", scheduledPod="p1", eligibleNodes=["n1", "n2"]

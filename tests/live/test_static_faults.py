@@ -105,7 +105,7 @@ async def test_refused_binds_stop_nothing_and_are_counted(
 # Shutdown.
 
 
-async def test_told_to_stop_it_ends_the_bind_under_way(
+async def test_on_sigterm_it_completes_the_bind_in_progress(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
     proxy = Proxy(load(install(control_plane)), lambda asked: LandLate(1.0) if binds(asked) else None)
@@ -120,7 +120,7 @@ async def test_told_to_stop_it_ends_the_bind_under_way(
 
 
 @pytest.mark.parametrize("stuck", ["binds", "pods"])
-async def test_told_to_stop_it_does_not_wait_for_a_server_that_hangs(
+async def test_on_sigterm_it_does_not_wait_for_a_server_that_hangs(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path, stuck: str
 ) -> None:
     """The server hangs in a bind, or in the lists of a pass."""

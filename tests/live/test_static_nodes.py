@@ -75,7 +75,7 @@ Trouble = Callable[[ControlPlane, str], AbstractContextManager[None]]
         (too_small, "1 Insufficient cpu"),
     ],
 )
-def test_a_labeled_node_that_will_not_do(
+def test_a_labeled_node_that_does_not_fit(
     control_plane: ControlPlane,
     namespace: str,
     nodes: list[str],

@@ -79,7 +79,7 @@ def test_a_forecast_is_written_where_there_is_one() -> None:
     assert told["forcasted-free-memory"] == str(15 * 2**30)
 
 
-def test_a_forecast_of_somebody_else_is_left_alone() -> None:
+def test_a_forecast_from_another_writer_is_left_alone() -> None:
     of = BIG.annotations(**{"forcasted-free-memory": "1"})
     assert "forcasted-free-memory" not in wanted(measured(MEASURED), of)
 
@@ -138,7 +138,7 @@ def test_expired_values_are_removed() -> None:
     )
 
 
-def test_values_without_a_time_belong_to_somebody_else() -> None:
+def test_values_without_a_time_belong_to_another_writer() -> None:
     of = BIG.annotations(**{"mean-free-cpu": "100"})
     assert wanted({}, of, now=NOW + 1e6) == {}
 
@@ -197,7 +197,7 @@ def test_the_ten_annotations_are_whole_numbers_with_their_time() -> None:
     }
 
 
-def test_what_pods_ask_for_is_not_written_again_while_it_is_the_same() -> None:
+def test_unchanged_requests_of_pods_are_not_written_again() -> None:
     there = allocated(BIG)
     assert changes(there, allocation(there, {}, now=NOW + 60)) == {}
 

@@ -30,7 +30,7 @@ def test_a_set_that_fits_goes() -> None:
     assert len(sets.plan_writes()) == 1
 
 
-def test_of_a_set_with_one_pod_too_many_none_is_bound_and_all_say_why() -> None:
+def test_a_set_with_one_pod_too_many_stays_unbound_and_every_condition_says_why() -> None:
     sets = Sets(*WORKERS, HELD, *SEVEN)
     sets.release()
     sets.after(600.0)
@@ -219,7 +219,7 @@ def test_pods_that_came_later_go_together_or_not_at_all() -> None:
     assert len(sets.entries()) == 5
 
 
-def test_a_set_with_a_pod_that_somebody_else_gates_waits_for_it() -> None:
+def test_a_set_waits_for_a_pod_with_a_gate_of_another_controller() -> None:
     sets = Sets(*WORKERS, WHOLE, member("a"), member("b").gates("example.com/quota"))
     sets.after(60.0)
     assert sets.asked_for(Bind) == []

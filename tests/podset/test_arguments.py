@@ -14,7 +14,7 @@ from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
 
 
-def test_without_arguments_everything_is_as_pallet_has_it_but_for_the_fallback() -> None:
+def test_the_defaults_are_those_of_pallet_except_for_the_fallback() -> None:
     assert planner_settings(None) == PlannerSettings(
         fallback="built-in", namespaces=None, addresses={}, call_seconds=15.0
     )

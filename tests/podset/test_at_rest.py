@@ -35,7 +35,7 @@ def test_a_held_set_with_a_quiet_time_wakes_once_a_minute_without_writes() -> No
     assert sets.engine.deadline == 7200.0
 
 
-def test_what_happens_to_one_set_asks_for_nothing_about_the_others() -> None:
+def test_events_of_one_set_cause_no_effects_for_the_others() -> None:
     sets = held()
     asked = len(sets.asked)
     sets.release("set-7")
@@ -44,7 +44,7 @@ def test_what_happens_to_one_set_asks_for_nothing_about_the_others() -> None:
     assert about == {"set-7", *(f"set-7-{n}" for n in range(20)), sets.stored_plan("set-7").metadata.name}
 
 
-def test_what_happens_to_nodes_and_other_pods_asks_for_nothing_about_held_sets() -> None:
+def test_events_of_nodes_and_other_pods_cause_no_effects_for_held_sets() -> None:
     sets = held()
     asked = len(sets.asked)
     sets.add(worker("n4"), worker("n1").unschedulable(), pod("other").on("n2"))

@@ -87,7 +87,7 @@ def test_a_set_without_another_node_keeps_trying() -> None:
     assert sets.entries() == sets.nodes() == {"a": "n2"}
 
 
-def test_the_plan_follows_a_pod_that_somebody_else_has_bound() -> None:
+def test_the_plan_follows_a_pod_that_another_client_has_bound() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), bind_latency=1.0)
     (bind,) = sets.asked_for(Bind)
     elsewhere = "n3" if bind.node != "n3" else "n2"

@@ -86,7 +86,7 @@ def test_a_pod_that_goes_meanwhile_lets_the_others_go() -> None:
     assert all(sets.nodes().values())
 
 
-def test_a_pod_is_planned_as_it_has_become_meanwhile() -> None:
+def test_a_pod_is_planned_in_its_newest_version() -> None:
     sets = searching()
     sets.add(worker("reserved").taint("team"))
     before, tolerant = sets.pod("p3"), member("x").tolerate("team")

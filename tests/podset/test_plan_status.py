@@ -111,7 +111,7 @@ def test_a_plan_that_was_not_stored_is_not_reported() -> None:
 
 
 @pytest.mark.parametrize("times", ["7" * 5000, "²"])
-def test_a_condition_that_somebody_has_tampered_with_does_no_harm(times: str) -> None:
+def test_a_condition_changed_by_another_client_does_no_harm(times: str) -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"))
     sets.after(5.0)
     plan = sets.stored_plan()
@@ -132,7 +132,7 @@ def test_the_status_names_the_first_hundred_pods_that_are_left_out() -> None:
     assert conditions(sets.stored_plan())["Complete"].message == "150 pods have no node"
 
 
-def test_how_many_follow_is_counted_as_they_are_bound() -> None:
+def test_followed_entries_are_counted_as_pods_are_bound() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"), member("b"), bind_latency=5.0)
     sets.release()
     sets.after(3.0)

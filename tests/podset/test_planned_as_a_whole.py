@@ -113,7 +113,7 @@ def test_two_pods_are_kept_apart_if_only_one_of_them_requires_it() -> None:
     assert len({*sets.nodes().values()} - {""}) == 2
 
 
-def test_with_one_node_only_one_of_them_goes() -> None:
+def test_with_a_single_node_only_one_of_two_pods_goes() -> None:
     sets = Sets(worker("only"), trigger(state=SCHEDULE))
     sets.add(apart("app-1", from_app="app-2"), apart("app-2", from_app="app-1"))
     sets.after(1.0)

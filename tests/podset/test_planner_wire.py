@@ -96,7 +96,7 @@ class TestLoading:
         with pytest.raises(UserError, match=r"^[^\n]*install longshore\[planner\][^\n]*$"):
             planner_wire.require_grpc()
 
-    def test_grpc_is_not_loaded_by_the_parts_that_may_need_it(self) -> None:
+    def test_grpc_is_not_imported_before_it_is_needed(self) -> None:
         script = (
             "import sys, longshore.cli.run, longshore.live.run, longshore.kube.planner_calls, "
             "longshore.serve.planner.service; "

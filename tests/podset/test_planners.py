@@ -215,7 +215,7 @@ CROWD = (worker("full"), worker("tiny", cpu="1"), pod("filler").requests(cpu="4"
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_it_is_reported(
+def test_a_set_is_planned_despite_an_invalid_answer_which_is_reported(
     trouble: str,
 ) -> None:
     answer, told = TROUBLES[trouble]
@@ -232,7 +232,7 @@ def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_it_is_reported(
     assert ("PlannerFailed" in sets.reasons_told("go")) == bool(told)
 
 
-def test_what_a_planner_did_place_stays_where_it_placed_it() -> None:
+def test_the_pods_that_a_planner_placed_keep_its_nodes() -> None:
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, planners={address(): all_on("n3", "b")})
     sets.release()
     sets.after(1.0)
@@ -272,7 +272,7 @@ def test_how_long_to_wait_for_a_planner_can_be_configured() -> None:
 
 
 @pytest.mark.parametrize("meanwhile", ["deleted", "bound by hand", "held", "planned by hand", "late"])
-def test_what_happens_while_a_planner_works_counts(meanwhile: str) -> None:
+def test_changes_while_a_planner_works_count(meanwhile: str) -> None:
     planners = {address(): all_on("n3", "a", "b", "late")}
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, planners=planners, plan_time=5.0)
     sets.release()
@@ -343,7 +343,7 @@ def test_without_fallback_another_planner_is_asked_when_it_comes() -> None:
     assert sets.entries() == sets.nodes() == {"a": "n3", "b": "n3"}
 
 
-def test_without_fallback_what_the_planner_leaves_out_is_left_pending() -> None:
+def test_without_fallback_pods_that_the_planner_leaves_out_stay_pending() -> None:
     planners = {address(): all_on("n3", "b")}
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, args=NO_FALLBACK, planners=planners)
     sets.release()

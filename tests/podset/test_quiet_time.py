@@ -70,7 +70,7 @@ def test_another_quiet_time_counts_from_when_it_was_set() -> None:
     assert fired_at(sets, within=10.0) == 103.0
 
 
-def test_a_quiet_time_given_later_counts_from_when_it_was_given() -> None:
+def test_a_quiet_time_that_is_set_later_counts_from_that_time() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"))
     sets.after(100.0)
     sets.set_quiet_time("3s")

@@ -21,7 +21,7 @@ def test_the_page_lists_every_stage() -> None:
     assert [stage for stage, _ in rows("| stage | meaning |")] == [stage.value for stage in Stage]
 
 
-def test_the_page_lists_everything_that_can_happen_and_where_it_leads() -> None:
+def test_the_page_lists_every_event_and_the_stage_after_it() -> None:
     told = [
         (
             meaning,

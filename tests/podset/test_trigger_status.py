@@ -82,7 +82,7 @@ def test_a_status_that_was_not_written_is_written_again(kind: str) -> None:
     assert sets.engine.deadline is None
 
 
-def test_what_happens_while_a_status_is_being_written_is_written_too() -> None:
+def test_changes_during_the_write_of_a_status_are_written_too() -> None:
     # The watch is faster than the answer, which is common.
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"), answer_latency=0.5)
     sets.create(member("b"), at=0.2)

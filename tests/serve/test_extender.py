@@ -178,7 +178,7 @@ def _measured_at(seconds: float) -> NodeBuilder:
     return CALM.annotations(**{"longshore.dev/measured-at": said})
 
 
-def test_what_the_pods_of_a_node_that_is_sent_use_is_in_its_measurement(safe: Made) -> None:
+def test_the_measurement_of_a_sent_node_includes_its_pods(safe: Made) -> None:
     timed = _measured_at(time.time())
     safe.put(*(asking(f"old-{number}") for number in range(3)))
     assert left_of_sent(safe, timed) == ["calm"]

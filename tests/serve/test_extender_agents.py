@@ -214,7 +214,7 @@ def test_nodes_sent_after_a_long_pause_are_judged_by_the_current_time(
     assert answer["FailedAndUnresolvableNodes"] == {"full": RISK}
 
 
-def test_what_a_provider_measured_counts_for_nodes_that_are_sent() -> None:
+def test_measurements_of_a_provider_count_for_nodes_that_are_sent() -> None:
     made = make("safe")
     bare = node("bare").allocatable(cpu="4")
     made.extender.measured({"cpu/mean": {"bare": (3900.0, time.time())}, "cpu/std": {"bare": (100.0, 0.0)}})

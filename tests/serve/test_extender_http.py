@@ -107,7 +107,7 @@ def test_bytes_that_are_not_http(safe: Made, said: bytes) -> None:
         assert request(port, "GET", "/version")[0] == 200
 
 
-def test_who_wants_the_head_alone_gets_no_body(safe: Made) -> None:
+def test_a_head_request_gets_no_body(safe: Made) -> None:
     with on_a_port(safe.extender) as port:
         status, body, headers = request(port, "HEAD", "/version")
     assert (status, body, headers["content-length"]) == (200, b"", "5")

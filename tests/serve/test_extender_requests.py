@@ -105,7 +105,7 @@ def test_a_null_field_counts_as_absent(safe: Made) -> None:
     assert safe.post(FILTER, said)[1]["NodeNames"] == ["calm"]
 
 
-def test_names_without_a_cluster_are_answered_with_what_to_do() -> None:
+def test_names_without_a_cluster_are_answered_with_an_instruction() -> None:
     made = make("safe", cached=False)
     status, answer = made.post(FILTER, about_names(WEB, ["calm"]))
     assert (status, answer["Error"]) == (200, STANDALONE)

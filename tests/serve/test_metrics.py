@@ -60,7 +60,7 @@ def test_the_duration_of_an_attempt_ends_with_the_answer_to_its_bind() -> None:
     assert observed.value("scheduler_scheduling_algorithm_duration_seconds_sum") == 1.0
 
 
-def test_the_sli_counts_from_the_way_into_the_queue_and_by_attempts(observed: Observed) -> None:
+def test_the_sli_starts_when_a_pod_is_queued_and_has_the_attempts(observed: Observed) -> None:
     observed.add(pod("web").requests(cpu="2"))
     observed.advance()
     observed.now = 5.0
@@ -139,7 +139,7 @@ def test_waiting_on_permit_is_measured_with_its_result() -> None:
     assert observed.value(waited, result="Unschedulable") == 30.0
 
 
-def test_a_measured_attempt_tells_the_time_of_plugins_and_points() -> None:
+def test_a_measured_attempt_reports_the_time_of_plugins_and_points() -> None:
     observed = Observed(Engine(), tick=0.001)
     observed.add(roomy("a"), roomy("b"), pod("web"))
     observed.bind_all()

@@ -258,7 +258,7 @@ class TestBounds:
 
 class TestReadiness:
     @pytest.mark.parametrize("service", ["", "planner.SchedulePlanner"])
-    async def test_health_before_and_after_it_is_ready(self, service: str) -> None:
+    async def test_health_before_and_after_the_planner_is_ready(self, service: str) -> None:
         async with PlannerServer(Builder(), listen="127.0.0.1:0") as server, channel_to(server) as channel:
             before = await health(channel, service)
             await server.ready()
@@ -271,7 +271,7 @@ class TestReadiness:
         assert code is grpc.StatusCode.UNAVAILABLE
         assert build.asked == []
 
-    async def test_health_of_a_service_that_is_not_there(self) -> None:
+    async def test_the_health_of_an_unknown_service(self) -> None:
         async with served(Builder()) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await health(channel, "planner.Other")

@@ -45,7 +45,7 @@ async def test_a_caller_that_does_not_wait_is_counted() -> None:
     assert await codes(Builder(held=True), REQUEST_BYTES, timeout=0.2) == {"CANCELLED": 1}
 
 
-def test_plans_are_counted_by_what_came_of_them() -> None:
+def test_plans_are_counted_by_their_outcome() -> None:
     placed, left_out = (Assignment("ns/a", "1", "n1"),), (LeftOut("ns/b", "2", "no room"),)
     requests = Requests()
     for plan in (Plan(placed, seconds=0.25), Plan(placed, left_out), Plan((), left_out)):

@@ -46,7 +46,7 @@ def test_held_pods_and_sets_are_counted_until_they_are_released() -> None:
     assert sets.value("longshore_podset_sets", state="released") == 1
 
 
-def test_a_plan_is_counted_by_who_made_it_and_what_came_of_it() -> None:
+def test_a_plan_is_counted_by_its_planner_and_outcome() -> None:
     sets = Watched(*WORKERS).watch()
     built_in = {"planner": "built-in"}
     sets.add(trigger(state=SCHEDULE), member("a"))
@@ -99,7 +99,7 @@ def fired(sets: Watched) -> tuple[float | None, ...]:
     return tuple(sets.value("longshore_podset_triggers_fired_total", by=by) for by in ("hand", "quiet-time"))
 
 
-def test_a_trigger_that_fires_is_counted_by_what_made_it_fire() -> None:
+def test_a_trigger_that_fires_is_counted_by_its_cause() -> None:
     sets = Watched(*WORKERS, trigger(quiet="10s"), member("a")).watch()
     sets.after(5.0)
     assert fired(sets) == (0, 0)
@@ -112,7 +112,7 @@ def test_a_trigger_that_fires_is_counted_by_what_made_it_fire() -> None:
     assert fired(sets) == (1, 1)
 
 
-def test_a_trigger_that_has_fired_is_not_counted_again_by_who_takes_over() -> None:
+def test_a_trigger_that_has_fired_is_not_counted_again_by_a_successor() -> None:
     sets = Watched(*WORKERS, trigger(quiet="1s"), member("a")).watch()
     sets.after(5.0)
     assert fired(sets) == (0, 1)

@@ -30,7 +30,7 @@ def test_an_agent_goes_by_the_annotations_of_the_nodes() -> None:
     assert schedule(nodes=[FULL, IDLE], pods=[WEB], plugins=[SafeOverload]) == {"web": "b"}
 
 
-def test_what_the_scenario_measures_counts_instead() -> None:
+def test_measurements_of_the_scenario_count_instead() -> None:
     measured = {"cpu/mean": {"a": 1000.0, "b": 7800.0}}
     placed = schedule(nodes=[FULL, IDLE], pods=[WEB], plugins=[SafeOverload], measured=measured)
     assert placed == {"web": "a"}

@@ -84,7 +84,7 @@ def test_objects_come_and_go_at_their_times() -> None:
 
 
 @pytest.mark.parametrize("fault", ["failed", "conflict", "lost"])
-def test_a_pod_is_bound_in_the_end_whatever_goes_wrong_for_a_while(fault: str) -> None:
+def test_a_pod_is_finally_bound_after_any_temporary_fault(fault: str) -> None:
     simulation = Simulation(faults=Faults(**{fault: 1.0}, until=20.0))
     simulation.create(N1, job("a"))
     simulation.run()

@@ -193,7 +193,7 @@ def test_a_right_that_is_missing_is_named(
     assert missing in error
 
 
-def test_a_plan_is_shown_without_loads_to_who_may_not_see_nodes(stage: Stage) -> None:
+def test_a_plan_is_shown_without_loads_to_users_without_the_right_to_nodes(stage: Stage) -> None:
     stage.create(stage.member("one"), stage.plan({"one": stage.nodes[0]}))
     done = stage.run("plan", "batch", kubeconfig=stage.caller(READ_PODS, READ_SETS))
     assert done.returncode == 0

@@ -46,9 +46,7 @@ everyway = pytest.mark.parametrize("verify", [by_command, by_script, by_kubectl]
 
 
 @everyway
-def test_pods_of_two_sets_where_they_are_planned_and_one_that_is_pending(
-    stage: Stage, verify: Verify
-) -> None:
+def test_two_followed_plans_and_one_pending_pod(stage: Stage, verify: Verify) -> None:
     a, b, _ = stage.nodes
     stage.create(
         *(stage.member(name) for name in ("one", "two")),

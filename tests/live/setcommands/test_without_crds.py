@@ -5,7 +5,7 @@ from tests.live.setcommands.commands import Stage, the_error
 from longshore.dev.fixtures import OwnCluster
 
 
-def test_a_cluster_without_the_definitions_is_one_line_that_says_what_to_apply(
+def test_a_cluster_without_the_definitions_gets_one_line_with_the_command(
     own_cluster: OwnCluster,
 ) -> None:
     stage = Stage(own_cluster(nodes=1, kwok=False, controller_manager=False), "default", [])
