@@ -217,7 +217,7 @@ class TestTrouble:
     async def test_rubbish_in_place_of_a_plan(self) -> None:
         async with answering(b"\xff" * 20).running() as planner:
             assert await problem(planner.address) == (
-                "answered rubbish: the answer is no SchedulePlanResponse"
+                "answered rubbish: the answer is not a SchedulePlanResponse"
             )
 
     @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip])

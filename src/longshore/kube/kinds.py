@@ -1,4 +1,4 @@
-"""All that a scheduler has to know of a cluster."""
+"""The kinds of objects that a scheduler follows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +9,13 @@ from longshore.api.pod_set import SchedulePlan, ScheduleTrigger
 from longshore.kube import resources
 from longshore.kube.resources import Resource
 
-# Kinds that controllers may ask for: brought in by our own CRDs, or of no use to anybody else.
+# Kinds that only controllers ask for, such as those of our own CRDs.
 CUSTOM: Mapping[type[ApiObject], Resource[Any]] = {
     ScheduleTrigger: resources.SCHEDULE_TRIGGERS,
     SchedulePlan: resources.SCHEDULE_PLANS,
     PodRun: resources.POD_RUNS,
 }
-# Pods that have ended hold no room: to the scheduler they are deleted.
+# Pods that have ended occupy no room: for the scheduler they are deleted.
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 # All that kube-scheduler's plugins read besides pods and nodes.
 OTHERS: tuple[Resource[Any], ...] = (

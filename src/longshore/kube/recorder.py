@@ -1,6 +1,6 @@
 """Events for people, through events.k8s.io/v1, with repeated ones counted rather than written again.
 
-The same thing said about the same object within a few minutes becomes one event with a series. Its count is
+Equal events about the same object within a few minutes become one event with a series. Its count is
 written at the first repetition and then each time it has doubled, so a pod that fails for an hour costs a
 handful of writes.
 """
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 EVENTS = Resource(group="events.k8s.io", plural="events", codec=JsonCodec(ApiObject))
 
-# A series ends when nothing was said for this long, as with Kubernetes' own recorder.
+# A series ends when nothing was recorded for this long, as with Kubernetes' own recorder.
 _SERIES_SECONDS = 360.0
 _MAX_SERIES = 4096
 _MAX_PENDING = 20_000
@@ -37,7 +37,7 @@ _MAX_NAME = 253
 
 
 class Happening(msgspec.Struct, frozen=True):
-    """What is told: about which object, and in which words."""
+    """The content of an event: the object, and the words about it."""
 
     api_version: str
     kind: str
@@ -59,7 +59,7 @@ class _Series(msgspec.Struct):
 
 
 class EventRecorder:
-    """Writes events in the background of whatever else is done; it never raises and never blocks.
+    """Writes events in the background; it never raises and never blocks.
 
     `others_busy` tells whether there are more urgent writes, which events give way to.
     """
@@ -85,7 +85,7 @@ class EventRecorder:
 
     @property
     def delay(self) -> float:
-        """For how many seconds the oldest event has waited to be written."""
+        """The seconds that the oldest event has waited to be written."""
         return self._backlog.delay
 
     def record(self, happening: Happening) -> None:

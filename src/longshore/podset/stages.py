@@ -9,7 +9,7 @@ from enum import Enum
 class Stage(Enum):
     # The set is held by its trigger, or has none. Every pod starts here.
     HELD = "Held"
-    # The pod has a scheduling gate of somebody else.
+    # The pod has a scheduling gate that Longshore does not remove.
     GATED = "Gated"
     # The set is released, and the pod waits for the plan.
     UNPLANNED = "Unplanned"
