@@ -27,7 +27,7 @@ PUBLIC = {
         "NODES PODS ApiError Client Connection ConnectionFailed EventRecorder LeaderElector Patch Pool "
         "Reflector Resource Writer in_cluster load"
     ),
-    "longshore.live": "Driver",
+    "longshore.live": "Follower",
     "longshore.dev": "ControlPlane KubectlError",
     "longshore.planning": "Assignment LeftOut Objective Plan Problem",
     "longshore.serve": "Health Metrics registry_of serving",

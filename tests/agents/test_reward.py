@@ -85,7 +85,7 @@ def test_outcomes_from_before_the_restart_count_by_their_time() -> None:
         meta = ObjectMeta(name=f"b{number}", namespace="default", uid=f"b{number}", labels={"podtype": "D"})
         status = PodRunStatus("Failed", (container(ended(time)),))
         simulation.cluster.put(PodRun(meta, PodRunSpec("n1"), status))
-    simulation.now = 40.0
+    simulation.agenda.now = 40.0
     simulation.restart(learning())
     simulation.run(until=60.0)
     assert scores(simulation.engine, typed("new"))["n1"] == 80

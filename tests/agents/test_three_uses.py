@@ -13,13 +13,13 @@ from tests.serve.extenders import about_names, about_nodes, by_host, make
 
 from longshore.agents.annotations import read_load
 from longshore.api import Change, Node, Pod
+from longshore.api.pod_run import PodRun
 from longshore.config.setup import set_up
 from longshore.engine import Bind, Done, Engine, Instruction, Request
 from longshore.framework.effects import GetObject, Gone, Succeeded
 from longshore.measure.providers import settings_for
 from longshore.serve.extender.agent_choice import choose, known_agents, verbs
 from longshore.sim import schedule
-from longshore.sim.pod_runs import as_watched
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 
 GIB = 2**30
@@ -78,8 +78,9 @@ def expected(plugin: str) -> str:
 
 def tell(engine: Engine, objects: Sequence[Node | Pod], *, now: float) -> None:
     for each in objects:
-        for event in as_watched(engine, Change(None, each)):
-            engine.receive(event, now=now)
+        engine.receive(Change(None, each), now=now)
+        if isinstance(each, Pod) and PodRun in engine.watches:
+            engine.receive(Change(None, PodRun.of(each)), now=now)
 
 
 def answer(engine: Engine, requests: Sequence[Instruction], *, now: float) -> None:

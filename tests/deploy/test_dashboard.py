@@ -17,7 +17,7 @@ from tests.podset.stage import podset_engine
 
 from longshore.cluster import ClusterState
 from longshore.dev.prometheus import MonitoredNodes
-from longshore.live.vitals import Mirror
+from longshore.kube.cluster import Mirror
 from longshore.serve import Metrics, registry_of
 from longshore.serve.extender import metrics
 from longshore.serve.extender.metrics import Traffic

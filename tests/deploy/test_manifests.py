@@ -25,7 +25,7 @@ from longshore.api.plan_request import PlanRequest
 from longshore.config.setup import set_up
 from longshore.dev import ControlPlane, KubectlError
 from longshore.dev.fixtures import OwnCluster
-from longshore.live.planner_calls import PlannerCalls
+from longshore.kube.planner_calls import PlannerCalls
 from longshore.pin.labels import pin_key
 from longshore.podset.profile import podset_profile
 

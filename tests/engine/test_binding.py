@@ -96,7 +96,10 @@ def test_a_generator_is_resumed_with_the_failure_of_its_effect() -> None:
     stage = stage_with(Patches())
     stage.create(A)
     stage.run(until=0.5)
-    assert stage.message("a") == 'running PreBind plugin "Prepares": the volume: "disk" not found'
+    assert (
+        stage.message("a")
+        == 'running PreBind plugin "Prepares": the volume: persistentvolumes "disk" not found'
+    )
 
 
 def test_a_generator_may_wait_for_the_cluster_to_change() -> None:

@@ -15,11 +15,11 @@ from tests.waiting import eventually_async
 
 from longshore.dev import ControlPlane
 from longshore.dev.fixtures import Repetitions
-from longshore.engine.events import Conflict, Failed, Gone, Succeeded
+from longshore.engine import Conflict, Failed, Gone, RecordEvent, Succeeded
 from longshore.kube.config import load
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.pool import Pool
-from longshore.kube.recorder import EVENTS, EventRecorder, Happening
+from longshore.kube.recorder import EVENTS, EventRecorder
 from longshore.kube.resources import PODS
 from longshore.kube.writer import Patch, Writer
 
@@ -275,10 +275,8 @@ async def test_many_binds_succeed_once_under_random_faults(
     assert again == []
 
 
-def happening(namespace: str, note: str = "0/3 nodes are available: 3 Insufficient cpu.") -> Happening:
-    return Happening(
-        "v1", "Pod", namespace, "web", "some-uid", "Warning", "FailedScheduling", "Scheduling", note
-    )
+def event(namespace: str, note: str = "0/3 nodes are available: 3 Insufficient cpu.") -> RecordEvent:
+    return RecordEvent(namespace, "web", "some-uid", "Warning", "FailedScheduling", "Scheduling", note)
 
 
 def events(control_plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
@@ -293,13 +291,11 @@ async def test_repeated_events_become_one_event_with_a_count(
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
         for _ in range(10):
-            recorder.record(happening(namespace))
+            recorder.record(event(namespace))
             await asyncio.sleep(0)
-        recorder.record(happening(namespace, note="something else"))
+        recorder.record(event(namespace, note="something else"))
         await recorder.flush()
-    seen = {
-        event["note"]: event.get("series", {}).get("count", 1) for event in events(control_plane, namespace)
-    }
+    seen = {each["note"]: each.get("series", {}).get("count", 1) for each in events(control_plane, namespace)}
     assert seen == {"0/3 nodes are available: 3 Insufficient cpu.": 10, "something else": 1}
     assert sum(asked.method == "PATCH" for asked in proxy.asked) < 6
 
@@ -310,7 +306,7 @@ async def test_an_event_with_a_lost_response_is_written_once(
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
         proxy.script = once("POST", LoseAnswer())
-        recorder.record(happening(namespace))
+        recorder.record(event(namespace))
         await recorder.flush()
     assert len(events(control_plane, namespace)) == 1
 
@@ -320,7 +316,7 @@ async def test_an_event_that_is_forbidden_does_not_stop_others(proxy: Proxy, nam
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
         for number in range(5):
-            recorder.record(happening(namespace, note=str(number)))
+            recorder.record(event(namespace, note=str(number)))
         await recorder.flush()
     assert recorder.dropped == 5
 
@@ -330,9 +326,9 @@ async def test_a_repeated_event_that_has_expired_starts_again(
 ) -> None:
     async with writing(proxy) as writer:
         recorder = EventRecorder(writer, controller="longshore")
-        recorder.record(happening(namespace))
+        recorder.record(event(namespace))
         await recorder.flush()
         control_plane.kubectl("delete", "events.events.k8s.io", "--all", "-n", namespace)
-        recorder.record(happening(namespace))
+        recorder.record(event(namespace))
         await recorder.flush()
     assert len(events(control_plane, namespace)) == 1

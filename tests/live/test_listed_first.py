@@ -1,21 +1,23 @@
 """At the start of an extender and of a scheduler: lists come in any order, then the first measurements."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from longshore.api import Node
+from longshore.api import Change, Node, Pod
+from longshore.api.meta import ApiObject
 from longshore.cluster import CPU
 from longshore.config import MeasurementSettings
 from longshore.engine import Engine
-from longshore.kube.recorder import EventRecorder
-from longshore.kube.reflector import Reflector
-from longshore.kube.resources import NODES, PODS
-from longshore.live.driver import Driver
+from longshore.framework.seam import Cancel, ignore
+from longshore.kube.cluster import KubeCluster
+from longshore.kube.kinds import KINDS
+from longshore.kube.operations import Operations
 from longshore.live.extender_host import ExtenderHost
+from longshore.live.follower import Follower
 from longshore.measure.providers import ProviderFailed, Values
 from longshore.testing import node, pod
 
@@ -29,20 +31,39 @@ BY_PROMETHEUS = MeasurementSettings(provider="prometheus", address="http://127.0
 AWAITED = "the first measurements are awaited"
 
 
-class Listed(Reflector[Any]):
-    """It mirrors what the test says, when it says so."""
+class Listed(KubeCluster):
+    """It reports what the test says, when it says so."""
 
-    made: dict[str, "Listed"]
+    def __init__(self) -> None:
+        no_server: Any = None
+        super().__init__(no_server, Operations(no_server))
+        self._left: set[type[ApiObject]] = set()
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.made[str(self.resource)] = self
+    @property
+    def unlisted(self) -> list[str]:
+        return [str(KINDS[kind].resource) for kind in self._left]
 
-    async def run(self) -> None:
-        await asyncio.Event().wait()
+    def watch(
+        self,
+        kinds: Collection[type[ApiObject]],
+        on_change: Callable[[Change[Any]], None],
+        on_synced: Callable[[], None] = ignore,
+    ) -> Cancel:
+        self._left = set(kinds)
+        self._on_change = on_change
+        self._on_synced = on_synced
+        return ignore
 
-    def list(self, *items: Any) -> None:
-        self._replace({item.key: item for item in items}, "1")
+    def list(self, kind: type[ApiObject], *items: ApiObject) -> None:
+        """Report all objects of the kind that exist at the beginning."""
+        for item in items:
+            self.add(item)
+        self._left.discard(kind)
+        if not self._left:
+            self._on_synced()
+
+    def add(self, item: ApiObject) -> None:
+        self._on_change(Change(None, item))
 
 
 class Held:
@@ -64,35 +85,18 @@ class Held:
         pass
 
 
-@pytest.fixture(autouse=True)
-def lists(monkeypatch: pytest.MonkeyPatch) -> dict[str, Listed]:
-    monkeypatch.setattr(Listed, "made", {}, raising=False)
-    for module in ("driver", "extender_host"):
-        monkeypatch.setattr(f"longshore.live.{module}.Reflector", Listed)
-    return Listed.made
+def extender_on(
+    cluster: KubeCluster, engine: Engine, settings: MeasurementSettings, provider: Held | None = None
+) -> ExtenderHost:
+    return ExtenderHost(engine, cluster, measurements=settings, provider=provider)
 
 
-@contextmanager
-def provided(provider: Held, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    with monkeypatch.context() as patched:
-        patched.setattr("longshore.live.extender_host.make_provider", lambda _settings, _client: provider)
-        yield provider
-
-
-def host_of(engine: Engine, settings: MeasurementSettings) -> ExtenderHost:
-    nobody: Any = None
-    recorder = EventRecorder(nobody, controller="test")
-    return ExtenderHost(engine, nobody, nobody, recorder, measurements=settings)
-
-
-def driver_of(engine: Engine, settings: MeasurementSettings) -> Driver:
-    nobody: Any = None
-    recorder = EventRecorder(nobody, controller="test")
-    return Driver(engine, nobody, nobody, recorder, others=(NODES,), measurements=settings)
+def scheduler_on(cluster: KubeCluster, engine: Engine, settings: MeasurementSettings) -> Follower:
+    return Follower(engine, cluster, kinds=(Pod, Node), measurements=settings)
 
 
 @asynccontextmanager
-async def running(runs: Driver | ExtenderHost) -> Any:
+async def running(runs: Follower | ExtenderHost) -> Any:
     stop = asyncio.Event()
     task = asyncio.create_task(runs.run(until=stop))
     await asyncio.sleep(0)
@@ -117,34 +121,32 @@ def mean(engine: Engine) -> float:
     return float(engine.cluster.measures.value("cpu/mean", engine.cluster.all_nodes())[0])
 
 
-@pytest.mark.parametrize("made", [host_of, driver_of], ids=["extender", "scheduler"])
+@pytest.mark.parametrize("made", [extender_on, scheduler_on], ids=["extender", "scheduler"])
 async def test_nodes_arrive_before_their_pods(
-    made: Callable[[Engine, MeasurementSettings], ExtenderHost | Driver], lists: dict[str, Listed]
+    made: Callable[[KubeCluster, Engine, MeasurementSettings], ExtenderHost | Follower],
 ) -> None:
     """What their pods use is in the measurement already: it does not count once more."""
-    engine = Engine()
-    runs = made(engine, MeasurementSettings(max_age=float("inf")))
+    cluster, engine = Listed(), Engine()
+    runs = made(cluster, engine, MeasurementSettings(max_age=float("inf")))
     async with running(runs):
-        lists[str(NODES)].list(BUSY)
-        await asyncio.sleep(0.02)
-        lists[str(PODS)].list(OLD)
-        await until(lambda: not runs.hindrance if isinstance(runs, ExtenderHost) else runs.ready)
+        cluster.list(Node, BUSY)
+        await until(lambda: engine.cluster.node_count == 1)
+        cluster.list(Pod, OLD)
+        await until(lambda: not runs.hindrance)
         assert (mean(engine), unseen(engine)) == (3000.0, 0)
-        lists[str(PODS)].list(OLD, pod("new").requests(cpu="1").on("busy"))
+        cluster.add(pod("new").requests(cpu="1").on("busy"))
         await until(lambda: unseen(engine) == 1000)
 
 
-async def test_an_extender_is_ready_after_its_first_measurements(
-    lists: dict[str, Listed], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = Engine()
-    with provided(Held({"cpu/mean": {"busy": (7000.0, float("nan"))}}), monkeypatch) as provider:
-        host = host_of(engine, BY_PROMETHEUS)
+async def test_an_extender_is_ready_after_its_first_measurements() -> None:
+    cluster, engine = Listed(), Engine()
+    provider = Held({"cpu/mean": {"busy": (7000.0, float("nan"))}})
+    host = extender_on(cluster, engine, BY_PROMETHEUS, provider)
     async with running(host):
-        lists[str(NODES)].list(BUSY)
-        await asyncio.sleep(0.02)
+        cluster.list(Node, BUSY)
+        await until(lambda: engine.cluster.node_count == 1)
         assert (host.hindrance, provider.asked) == ("pods are still being listed", [])
-        lists[str(PODS)].list()
+        cluster.list(Pod)
         await until(lambda: bool(provider.asked))
         assert (host.hindrance, provider.asked) == (AWAITED, [["busy"]])
         provider.let.set()
@@ -152,14 +154,12 @@ async def test_an_extender_is_ready_after_its_first_measurements(
         assert mean(engine) == 7000.0
 
 
-async def test_a_provider_that_fails_does_not_keep_an_extender_from_being_ready(
-    lists: dict[str, Listed], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with provided(Held(ProviderFailed("nobody listens")), monkeypatch) as provider:
-        host = host_of(Engine(), BY_PROMETHEUS)
+async def test_a_provider_that_fails_does_not_keep_an_extender_from_being_ready() -> None:
+    cluster, provider = Listed(), Held(ProviderFailed("connection refused"))
+    host = extender_on(cluster, Engine(), BY_PROMETHEUS, provider)
     async with running(host):
-        lists[str(NODES)].list(BUSY)
-        lists[str(PODS)].list()
+        cluster.list(Node, BUSY)
+        cluster.list(Pod)
         await until(lambda: host.hindrance == AWAITED)
         provider.let.set()
         await until(lambda: not host.hindrance)

@@ -1,19 +1,18 @@
-"""Passes over a cluster that changes between them, with an API server that takes everything."""
+"""Passes over a cluster that changes between them, with an API server that accepts everything."""
 
 import json
-from collections.abc import Callable
+from typing import cast
 
 import msgspec
 from tests.engine.stage import room
 
 from longshore.api.meta import ApiObject
 from longshore.engine import Engine
-from longshore.engine.events import Done
-from longshore.kube import EventRecorder, Writer
+from longshore.kube import Client, EventRecorder, Writer
+from longshore.kube.operations import Operations
+from longshore.kube.polling import PolledCluster
 from longshore.kube.pool import Response
-from longshore.live.effects import Performer
-from longshore.live.polling import Passes
-from longshore.live.webhook_calls import WebhookCalls
+from longshore.live import Follower
 from longshore.pin.labels import pin_key
 from longshore.pin.profile import StaticOptions, static_configuration, static_plugins
 from longshore.testing import NodeBuilder, pod
@@ -23,7 +22,7 @@ KEY = pin_key("static", "default", "web-0")
 
 
 class Server:
-    """Takes every write, and knows the binds: the pod's UID and its node."""
+    """It accepts every write, and notes the binds: the pod's UID and its node."""
 
     def __init__(self) -> None:
         self.binds: list[tuple[str, str]] = []
@@ -37,32 +36,25 @@ class Server:
         return Response(201, b"{}", None)
 
 
-def passes(server: Server) -> Passes:
+async def binds_after_each(*looks: tuple[ApiObject, ...]) -> list[tuple[str, str]]:
+    """Return the binds of passes over the cluster as it is at each look."""
+    server, no_client = Server(), cast(Client, None)
+    writer = Writer(server)
+    cluster = PolledCluster(no_client, Operations(writer), EventRecorder(writer, controller="static"))
     options = StaticOptions()
     plugins = static_plugins(options, on_legacy=lambda _key, _node: None)
-    engine = Engine(static_configuration("static", options), plugins=plugins)
-
-    def performer(on_done: Callable[[Done], None], on_room: Callable[[], None]) -> Performer:
-        writer = Writer(server)
-        recorder = EventRecorder(writer, controller="static")
-        return Performer(writer, recorder, WebhookCalls(()), on_done=on_done, on_room=on_room)
-
-    return Passes(engine, performer)
-
-
-async def one_after_the_other(*looks: tuple[ApiObject, ...]) -> list[tuple[str, str]]:
-    """The binds of passes over the cluster as it is at each look."""
-    server = Server()
-    making = passes(server)
+    follower = Follower(Engine(static_configuration("static", options), plugins=plugins), cluster)
+    follower.watch()
     for version, objects in enumerate(looks):
-        await making.make([at(version, each) for each in objects], finish_within=5.0)
+        cluster.compare(at(version, each) for each in objects)
+        await follower.settle()
     return server.binds
 
 
-def at(version: int, thing: ApiObject) -> ApiObject:
+def at(version: int, item: ApiObject) -> ApiObject:
     """Everything may have changed between two looks."""
-    metadata = msgspec.structs.replace(thing.metadata, resource_version=str(version))
-    return msgspec.structs.replace(thing, metadata=metadata)
+    metadata = msgspec.structs.replace(item.metadata, resource_version=str(version))
+    return msgspec.structs.replace(item, metadata=metadata)
 
 
 def labeled(name: str) -> NodeBuilder:
@@ -70,18 +62,18 @@ def labeled(name: str) -> NodeBuilder:
 
 
 async def test_a_pod_is_bound_once_its_node_is_labeled() -> None:
-    bound = await one_after_the_other((room("n1"), WEB), (labeled("n1"), WEB))
+    bound = await binds_after_each((room("n1"), WEB), (labeled("n1"), WEB))
     assert bound == [(WEB.metadata.uid, "n1")]
 
 
 async def test_a_pod_that_has_come_back_between_two_passes_is_another_pod() -> None:
-    """It is bound anew, and the room of the one before is free again."""
+    """It is bound again, and the room of the one before is free."""
     first, second = WEB.uid("first"), WEB.uid("second")
-    bound = await one_after_the_other((labeled("n1"), first), (labeled("n1"), second))
+    bound = await binds_after_each((labeled("n1"), first), (labeled("n1"), second))
     assert bound == [("first", "n1"), ("second", "n1")]
 
 
 async def test_a_pod_that_has_come_back_while_it_waited_is_bound_under_its_new_uid() -> None:
     first, second = WEB.uid("first"), WEB.uid("second")
-    bound = await one_after_the_other((room("n1"), first), (labeled("n1"), second))
+    bound = await binds_after_each((room("n1"), first), (labeled("n1"), second))
     assert bound == [("second", "n1")]

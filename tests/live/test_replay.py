@@ -9,13 +9,15 @@ from longshore.api import Change
 from longshore.dev.fixtures import OwnCluster
 from longshore.engine import Engine, Event
 from longshore.kube.client import Client
+from longshore.kube.cluster import KubeCluster
 from longshore.kube.config import load
+from longshore.kube.operations import Operations
 from longshore.kube.pool import Pool
 from longshore.kube.recorder import EventRecorder
 from longshore.kube.writer import Writer
-from longshore.live import Driver
+from longshore.live import Follower
 from longshore.sim import Simulation
-from longshore.sim.simulation import Recorded
+from longshore.sim.recorded import Recorded
 
 
 async def test_bindings_of_a_real_cluster_are_those_of_the_simulated_one(own_cluster: OwnCluster) -> None:
@@ -31,9 +33,9 @@ async def test_bindings_of_a_real_cluster_are_those_of_the_simulated_one(own_clu
     everywhere: dict[str, str] = {}
     async with Client(connection) as client, Pool(connection) as pool:
         writer = Writer(pool)
-        recorder = EventRecorder(writer, controller="longshore")
-        driver = Driver(Engine(seed=11), client, writer, recorder, on_event=note)
-        running = asyncio.create_task(driver.run(until=stop))
+        cluster = KubeCluster(client, Operations(writer), EventRecorder(writer, controller="longshore"))
+        follower = Follower(Engine(seed=11), cluster, on_event=note)
+        running = asyncio.create_task(follower.run(until=stop))
         rng = random.Random(3)
         for wave in range(4):
             sizes = [rng.choice(["100m", "250m", "500m", "1"]) for _ in range(15)]

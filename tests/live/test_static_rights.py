@@ -174,7 +174,7 @@ def test_without_the_right_to_look_a_pass_ends_with_one_line(
     done = one_pass(tmp_path, "--kubeconfig", str(kubeconfig))
     assert done.returncode == 1
     told = done.stderr.splitlines()
-    assert told[-1].startswith("error: cannot look at the cluster: ")
+    assert told[-1].startswith("error: cannot list the cluster's objects: ")
     assert "is forbidden" in told[-1]
 
 

@@ -5,29 +5,26 @@ from typing import cast
 
 import pytest
 
-from longshore.live.driver import Driver
+from longshore.live.follower import Follower
 from longshore.live.vitals import Vitals
 
 
-class _Driver:
+class _Follower:
     """As much of one as is looked at."""
 
     def __init__(self) -> None:
         self.ready = True
-        self.holds_lease = True
-        self.reflectors = ()
-
-    def may_bind(self) -> bool:
-        return self.holds_lease
+        self.leads = True
+        self.mirrors = ()
 
 
 class _Patient:
     def __init__(self, *, lease_name: str = "longshore") -> None:
         self.now = 100.0
-        self.driver = _Driver()
+        self.follower = _Follower()
         self.stop = asyncio.Event()
         self.vitals = Vitals(
-            cast(Driver, self.driver), lease_name=lease_name, stop=self.stop, clock=lambda: self.now
+            cast(Follower, self.follower), lease_name=lease_name, stop=self.stop, clock=lambda: self.now
         )
 
     @property
@@ -59,20 +56,20 @@ async def test_a_loop_that_has_its_turns_is_alive(patient: _Patient) -> None:
 
 
 def test_a_standby_is_ready_to_take_over(patient: _Patient) -> None:
-    patient.driver.holds_lease = False
+    patient.follower.leads = False
     assert patient.complaints == set()
 
 
 def test_a_leader_that_did_not_renew_its_lease_is_dead(patient: _Patient) -> None:
     assert patient.complaints == set()
-    patient.driver.holds_lease = False
+    patient.follower.leads = False
     assert patient.complaints == {"leaderElection"}
 
 
 def test_a_leader_that_stops_gives_its_lease_back_and_is_alive(patient: _Patient) -> None:
     assert patient.complaints == set()
     patient.stop.set()
-    patient.driver.holds_lease = False
+    patient.follower.leads = False
     assert patient.complaints == {"shutdown"}
 
 
@@ -81,5 +78,5 @@ def test_without_leader_election_there_is_no_lease_to_renew() -> None:
 
 
 def test_one_that_does_not_know_the_cluster_yet_is_not_ready(patient: _Patient) -> None:
-    patient.driver.ready = False
+    patient.follower.ready = False
     assert patient.complaints == {"sched-handler-sync"}

@@ -111,10 +111,10 @@ class Sets(Simulation):
         self.restart(podset_engine(self._args), order=order)
 
     def start_planner(self, address: str, planner: Planner) -> None:
-        self.planners = {**self.planners, address: planner}
+        self.cluster.planners = {**self.cluster.planners, address: planner}
 
     def break_writes(self, faults: Faults) -> None:
-        self.write_faults = faults
+        self.cluster.write_faults = faults
 
     def asked_for(self, kind: type[T]) -> list[T]:
         return [effect for effect in self.asked if isinstance(effect, kind)]

@@ -180,9 +180,9 @@ def test_none_is_bound_if_a_node_failed_while_no_scheduler_ran() -> None:
     sets.add(plan_by_hand({"a": "n1", "b": "n2", "c": "n3"}))
     sets.after(1.0)
     old = sets.trigger()
-    sets.cluster.put(replace(old, spec=replace(old.spec, state=SCHEDULE)))
+    sets.cluster.server.put(replace(old, spec=replace(old.spec, state=SCHEDULE)))
     for name in ("n1", "n2", "n3"):
-        sets.cluster.put(worker(name, cpu="3"))
+        sets.cluster.server.put(worker(name, cpu="3"))
     sets.start_again(seed=1)
     sets.after(60.0)
     assert sets.asked_for(Bind) == []

@@ -91,7 +91,7 @@ def test_the_plan_follows_a_pod_that_somebody_else_has_bound() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), bind_latency=1.0)
     (bind,) = sets.asked_for(Bind)
     elsewhere = "n3" if bind.node != "n3" else "n2"
-    sets.cluster.perform(Bind.of(sets.pod("a"), elsewhere))
+    sets.cluster.server.perform(Bind.of(sets.pod("a"), elsewhere))
     sets.after(0.5)
     sets.add(sets.pod("a"))
     sets.after(10.0)

@@ -120,13 +120,13 @@ def test_a_trigger_set_back_while_pods_are_being_bound_holds_those_that_are_not(
     def refuse_late(effect: Effect) -> Outcome | None:
         return Failed("not now") if isinstance(effect, Bind) and effect.name in late else None
 
-    sets.answer = refuse_late
+    sets.cluster.answer = refuse_late
     sets.release()
     sets.after(0.5)
     before = sets.entries()
     assert before.keys() == set(names)
     sets.set_state(PLANNING)
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(600.0)
     bound = {name: before[name] for name in names[:3]}
     assert sets.nodes() == bound | dict.fromkeys(late, "")

@@ -34,7 +34,7 @@ def test_the_stored_plan_of_another_set_holds_after_a_restart(seed: int) -> None
     sets.add(member("b", cpu="2"), member("a", podset="other", cpu="3"))
     sets.add(plan_by_hand({"a": "n1"}, podset="other"))
     for each in (sets.trigger(), sets.trigger("other")):
-        sets.cluster.put(replace(each, spec=replace(each.spec, state=SCHEDULE)))
+        sets.cluster.server.put(replace(each, spec=replace(each.spec, state=SCHEDULE)))
     sets.start_again(seed)
     sets.after(5.0)
     assert sets.nodes() == {"a": "n1", "b": "n2"}

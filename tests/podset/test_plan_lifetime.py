@@ -60,7 +60,7 @@ def test_the_entry_of_a_pod_that_has_ended_goes(phase: str) -> None:
 def test_entries_of_pods_that_went_while_no_scheduler_ran_are_removed_after_the_start(left: int) -> None:
     sets = bound_set()
     for each in THREE[left:]:
-        sets.cluster.delete(each)
+        sets.cluster.server.delete(each)
     sets.start_again()
     sets.after(10.0)
     assert sets.entries() == sets.nodes()
@@ -70,7 +70,7 @@ def test_entries_of_pods_that_went_while_no_scheduler_ran_are_removed_after_the_
 def test_a_plan_whose_trigger_and_pods_went_while_no_scheduler_ran_is_deleted() -> None:
     sets = bound_set()
     for each in (*THREE, sets.trigger()):
-        sets.cluster.delete(each)
+        sets.cluster.server.delete(each)
     sets.start_again()
     sets.after(10.0)
     assert sets.plan() is None
@@ -164,7 +164,7 @@ def test_entries_for_pods_to_come_outlive_a_restart_and_others_do_not() -> None:
     sets = Sets(*WORKERS, FIRED, plan_by_hand({"x": "n1", "y": "n2"}), member("x"))
     sets.after(5.0)
     assert sets.stored_plan().metadata.annotations[AWAITED] == "y"
-    sets.cluster.delete(member("x"))
+    sets.cluster.server.delete(member("x"))
     sets.start_again()
     sets.after(5.0)
     assert sets.entries() == {"y": "n2"}
@@ -172,7 +172,7 @@ def test_entries_for_pods_to_come_outlive_a_restart_and_others_do_not() -> None:
     sets.after(1.0)
     assert sets.node_of("y") == "n2"
     sets.after(5.0)
-    sets.cluster.delete(member("y"))
+    sets.cluster.server.delete(member("y"))
     sets.start_again()
     sets.after(5.0)
     assert sets.plan() is None
@@ -182,7 +182,7 @@ def left_by_pallet(age: float, *pods: Pod, state: str = SCHEDULE) -> Sets:
     """A plan that we have not written, with entries whose pods went, found so long after it was made."""
     sets = Sets(*WORKERS)
     for thing in (trigger(state=state), *pods, plan_by_hand({"a": "n1", "b": "n2", "gone": "n3"})):
-        sets.cluster.put(thing)
+        sets.cluster.server.put(thing)
     sets.after(age)
     sets.start_again()
     sets.after(10.0)
@@ -224,7 +224,7 @@ def test_an_entry_for_a_pod_to_come_that_was_added_while_no_scheduler_ran_is_kep
     sets = bound_set()
     plan = sets.stored_plan()
     entries = {entry.pod: entry.node for entry in plan.spec.plan} | {"later": "n3"}
-    sets.cluster.put(replace(plan, spec=plan_by_hand(entries).spec))
+    sets.cluster.server.put(replace(plan, spec=plan_by_hand(entries).spec))
     sets.start_again()
     sets.after(5.0)
     assert sets.entries() == entries

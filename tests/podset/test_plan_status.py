@@ -58,7 +58,7 @@ def test_a_pod_left_out_that_went_while_no_scheduler_ran_is_no_longer_listed() -
     sets.release()
     sets.after(5.0)
     assert conditions(sets.stored_plan())["Complete"].status == "False"
-    sets.cluster.delete(member("big"))
+    sets.cluster.server.delete(member("big"))
     sets.start_again()
     sets.after(5.0)
     told = conditions(sets.stored_plan())

@@ -98,7 +98,7 @@ class TestLoading:
 
     def test_grpc_is_not_loaded_by_the_parts_that_may_need_it(self) -> None:
         script = (
-            "import sys, longshore.cli.run, longshore.live.run, longshore.live.planner_calls, "
+            "import sys, longshore.cli.run, longshore.live.run, longshore.kube.planner_calls, "
             "longshore.serve.planner.service; "
             "print([name for name in sys.modules if name.startswith('grpc')])"
         )

@@ -171,7 +171,7 @@ def test_a_restart_does_not_restart_the_wait() -> None:
 def test_a_wait_that_ended_while_no_scheduler_ran_is_over() -> None:
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"))
     sets.after(4.0)
-    sets.now = 50.0
+    sets.agenda.now = 50.0
     sets.start_again()
     assert fired_at(sets, within=20.0) == 50.25
 
@@ -190,7 +190,7 @@ def test_a_trigger_that_was_set_back_while_no_scheduler_ran_waits_from_the_start
     sets.run(until=100.0)
     # No scheduler sees this.
     old = sets.trigger()
-    sets.cluster.put(replace(old, spec=replace(old.spec, state=PLANNING)))
+    sets.cluster.server.put(replace(old, spec=replace(old.spec, state=PLANNING)))
     sets.start_again()
     assert fired_at(sets, within=60.0) == 120.0
 
@@ -200,7 +200,7 @@ def test_a_quiet_time_changed_while_no_scheduler_ran_counts_from_the_start_on() 
     sets.run(until=100.0)
     old = sets.trigger()
     labels = {**old.metadata.labels, "planner.ciena.io/quiet-time": "20s"}
-    sets.cluster.put(replace(old, metadata=replace(old.metadata, labels=labels)))
+    sets.cluster.server.put(replace(old, metadata=replace(old.metadata, labels=labels)))
     sets.start_again()
     assert fired_at(sets, within=60.0) == 120.0
 

@@ -40,7 +40,7 @@ def refused(*pods: Pod, all_or_nothing: bool = False) -> Sets:
     """A released set on one node of 4 cpu, whose plan cannot be stored."""
     sets = Sets(worker("only"), trigger(all_or_nothing=all_or_nothing), *(pods or (member("a", cpu="3"),)))
     sets.after(1.0)
-    sets.answer = refuse_plans
+    sets.cluster.answer = refuse_plans
     sets.release()
     return sets
 
@@ -55,7 +55,7 @@ def test_a_plan_that_cannot_be_stored_keeps_no_room(whole: bool) -> None:
 
 def test_others_get_the_room_that_was_kept_until_the_plan_was_refused() -> None:
     sets = Sets(worker("only"), trigger(), member("a", cpu="3"), write_latency=1.0)
-    sets.answer = refuse_plans
+    sets.cluster.answer = refuse_plans
     sets.release()
     sets.after(0.1)
     sets.add(pod("free").requests(cpu="2"))
@@ -72,7 +72,7 @@ def test_a_plan_that_cannot_be_stored_is_tried_again_ever_less_often() -> None:
     sets.after(3600.0)
     assert 60 <= len(sets.plan_writes()) <= 70
     assert sets.reasons_told("go").count("PlanNotStored") == 1
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(61.0)
     assert sets.nodes() == sets.entries() == {"a": "only"}
 
@@ -80,13 +80,13 @@ def test_a_plan_that_cannot_be_stored_is_tried_again_ever_less_often() -> None:
 def test_after_it_was_stored_a_plan_is_tried_again_soon_if_it_is_refused_once_more() -> None:
     sets = refused(member("a"))
     sets.after(100.0)
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(100.0)
     assert sets.node_of("a") == "only"
-    sets.answer = refuse_plans
+    sets.cluster.answer = refuse_plans
     sets.add(member("b"))
     sets.after(0.5)
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(1.0)
     assert sets.node_of("b") == "only"
 
@@ -110,13 +110,13 @@ def test_a_pod_that_found_a_node_by_itself_says_that_its_entry_cannot_be_stored(
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"), member("big", cpu="16"))
     sets.after(5.0)
     assert sets.condition("big")[0] == REASON_UNSCHEDULABLE
-    sets.answer = refuse_plans
+    sets.cluster.answer = refuse_plans
     sets.add(worker("huge", cpu="32"))
     sets.after(10.0)
     reason, message = sets.condition("big")
     assert reason == REASON_STORE
     assert sets.stored_plan().status.unplaced == (UnplacedPod("big", message),)
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(61.0)
     assert sets.node_of("big") == "huge"
 
@@ -124,7 +124,7 @@ def test_a_pod_that_found_a_node_by_itself_says_that_its_entry_cannot_be_stored(
 def test_pods_do_not_mention_a_plan_that_was_refused_once() -> None:
     sets = refused()
     sets.after(0.5)
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(5.0)
     assert sets.reasons_told("a") == [REASON_WAITING, "Scheduled"]
     assert sets.node_of("a") == "only"
@@ -133,11 +133,11 @@ def test_pods_do_not_mention_a_plan_that_was_refused_once() -> None:
 @pytest.mark.parametrize("outcome", [FORBIDDEN, Failed("status.gap: invalid", 422), Conflict("no", 409)])
 def test_a_status_that_is_refused_is_tried_again_ever_less_often(outcome: Outcome) -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE))
-    sets.answer = lambda effect: outcome if is_status_write(effect) else None
+    sets.cluster.answer = lambda effect: outcome if is_status_write(effect) else None
     sets.add(member("a"))
     sets.after(3600.0)
     assert 12 <= sum(map(is_status_write, sets.asked)) <= 22
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(301.0)
     assert conditions(sets.stored_plan())["Complete"].status == "True"
 
@@ -148,13 +148,13 @@ def test_a_gate_that_cannot_be_removed_is_tried_again_ever_less_often_and_the_ot
     def refuse(effect: Effect) -> Outcome | None:
         return FORBIDDEN if isinstance(effect, PatchObject) and effect.name == "a" else None
 
-    sets.answer = refuse
+    sets.cluster.answer = refuse
     sets.release()
     sets.after(1.0)
     assert sets.node_of("b")
     sets.after(3600.0)
     assert 12 <= sum(refuse(effect) is not None for effect in sets.asked) <= 22
-    sets.answer = None
+    sets.cluster.answer = None
     sets.after(301.0)
     assert sets.node_of("a") == sets.entries()["a"]
 
@@ -173,7 +173,7 @@ def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names
     names = [f"{'x' * 200}-{number}" for number in range(1300)]
     entries = dict.fromkeys(names, "n2")
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand(entries))
-    sets.answer = refuse_large_annotations
+    sets.cluster.answer = refuse_large_annotations
     sets.add(member(names[0], cpu="1m"), member("other", cpu="1m"))
     sets.after(5.0)
     assert sets.node_of(names[0]) == "n2"
@@ -192,14 +192,14 @@ def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names
 def test_a_status_that_the_api_server_prunes_is_written_once() -> None:
     """With the CRDs of Pallet there is no such field: the write succeeds, without any effect."""
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand({"later": "n1"}))
-    sets.answer = lambda effect: Succeeded() if is_status_write(effect) else None
+    sets.cluster.answer = lambda effect: Succeeded() if is_status_write(effect) else None
     sets.add(member("a"), member("big", cpu="16"))
     sets.after(10.0)
     written = sum(map(is_status_write, sets.asked))
     assert written <= 4
     sets.after(3600.0)
     assert sum(map(is_status_write, sets.asked)) == written
-    sets.answer = None
+    sets.cluster.answer = None
     sets.add(member("b"))
     sets.after(5.0)
     assert sets.stored_plan().status.following == 2

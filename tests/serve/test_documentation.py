@@ -8,7 +8,7 @@ from tests.podset.stage import podset_engine
 
 from longshore.cluster import ClusterState
 from longshore.engine import Engine
-from longshore.live.vitals import Mirror
+from longshore.kube.cluster import Mirror
 from longshore.serve import Metrics, registry_of
 from longshore.serve.extender import metrics as extender_metrics
 from longshore.serve.planner import metrics as planner_metrics

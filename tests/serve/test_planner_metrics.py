@@ -8,7 +8,7 @@ import pytest
 from tests.podset.test_planner_wire import REQUEST_BYTES
 from tests.serve.test_planner import Builder, ask, broken, channel_to
 
-from longshore.live.vitals import Mirror
+from longshore.kube.cluster import Mirror
 from longshore.planning import Assignment, LeftOut, Plan
 from longshore.serve.planner.metrics import Requests, registry_of
 from longshore.serve.planner.service import Build, PlannerServer

@@ -11,7 +11,7 @@ from longshore.api.plan_request import PlanRequest
 from longshore.dev.certificates import Authority
 from longshore.dev.keys import Pair
 from longshore.errors import UserError
-from longshore.live.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
+from longshore.kube.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
 from longshore.serve.tls_files import TLSFiles
 

@@ -1,4 +1,4 @@
-"""The engine beside 2,700 recorded answers of kube-scheduler 1.36.3, and the command that compares them."""
+"""The engine against 2,700 recorded answers of kube-scheduler 1.36.3, and the command that compares them."""
 
 import gzip
 import subprocess

@@ -136,7 +136,7 @@ def test_recorded_consequences_of_binds_may_be_left_in() -> None:
 
 
 class RecordingEngine(Engine):
-    """Notes all changes that it is told, as a recorder beside a live scheduler does."""
+    """Notes every change that it receives, as a recorder next to a live scheduler does."""
 
     def __init__(self, *, seed: int) -> None:
         super().__init__(seed=seed)

@@ -9,14 +9,15 @@ from longshore.api import Change, PersistentVolume
 from longshore.engine import Conflict, CreateObject, Engine, Failed, Gone, Outcome, PatchObject, Succeeded
 from longshore.framework.controllers import Controller, Errand
 from longshore.framework.effects import Ask
-from longshore.sim import Faults, SimulatedCluster, Simulation
+from longshore.sim import Faults, Simulation
+from longshore.sim.api_server import SimulatedApiServer
 from longshore.testing import node, pod, pv
 
 DISK = CreateObject(PersistentVolume, "", "disk", {"metadata": {"labels": {"a": "1"}}})
 
 
 class Asks(Controller):
-    """A controller that asks for one thing, and notes what it hears, and when."""
+    """A controller that yields one effect, and notes the changes and the answers with their times."""
 
     def __init__(self, engine: Engine, effect: Ask) -> None:
         self._engine = engine
@@ -77,13 +78,13 @@ def test_a_write_goes_wrong(fault: str, outcome: type[Outcome], lands: bool) -> 
     assert volumes(simulation) == (["disk"] if lands else [])
 
 
-def test_faults_of_binds_are_none_of_writes() -> None:
+def test_faults_of_binds_do_not_strike_other_writes() -> None:
     simulation, asks = asking(faults=Faults(failed=1.0))
     simulation.run(until=1.0)
     assert asks.answers == [(0.0, Succeeded())]
 
 
-def test_who_takes_over_hears_what_there_is_and_no_answers_of_others() -> None:
+def test_an_engine_that_takes_over_learns_what_exists_but_no_answers_to_the_one_before() -> None:
     simulation, first = asking(write_latency=1.0, watch_latency=0.5, answer_latency=1.0)
     simulation.create(node("n1"), pod("a").requests(cpu="1"))
     simulation.run(until=0.8)
@@ -91,7 +92,7 @@ def test_who_takes_over_hears_what_there_is_and_no_answers_of_others() -> None:
     simulation.restart(again.engine)
     assert {change.object.key for _, change in second.heard} == {"n1", "default/a"}
     simulation.run(until=1.2)
-    # What the first has asked for is done all the same.
+    # What the first one asked for is still done.
     assert volumes(simulation) == ["disk"]
     simulation.run(until=10.0)
     assert first.answers == []
@@ -99,25 +100,25 @@ def test_who_takes_over_hears_what_there_is_and_no_answers_of_others() -> None:
     assert [change.object.key for _, change in second.heard].count("disk") == 1
 
 
-def test_who_takes_over_may_hear_it_in_any_order() -> None:
+def test_an_engine_that_takes_over_may_learn_it_in_any_order() -> None:
     simulation, _ = asking()
     simulation.create(*(node(f"n{n}") for n in range(3)))
     simulation.run(until=1.0)
     again, second = asking()
-    simulation.restart(again.engine, order=lambda things: things.reverse())
+    simulation.restart(again.engine, order=lambda existing: existing.reverse())
     assert [change.object.key for _, change in second.heard] == ["disk", "n2", "n1", "n0"]
 
 
 def test_generations_count_changes_of_the_spec() -> None:
-    cluster = SimulatedCluster()
+    cluster = SimulatedApiServer()
     first = cluster.put(pv("disk")).object
     second = cluster.put(pv("disk").labels(a="1")).object
     third = cluster.put(pv("disk").claimed_by("claim")).object
     assert [each.metadata.generation for each in (first, second, third)] == [1, 1, 2]
 
 
-def test_a_patch_that_is_meant_for_another_object_of_the_name_does_not_land() -> None:
-    cluster = SimulatedCluster()
+def test_a_patch_that_names_another_uid_does_not_land() -> None:
+    cluster = SimulatedApiServer()
     cluster.put(pv("disk").uid("second"))
     patch = {"metadata": {"uid": "first", "labels": {"a": "1"}}}
     outcome, changes = cluster.perform(PatchObject(PersistentVolume, "", "disk", patch))

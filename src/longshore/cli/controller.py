@@ -26,6 +26,7 @@ def command(
     import uvloop
     from msgspec.structs import replace
 
+    from longshore.api import Pod
     from longshore.cli import logs
     from longshore.cli.signals import stop_event
     from longshore.config import LeaderElection, default_configuration
@@ -57,7 +58,7 @@ def command(
             configuration,
             stop=stop_event(),
             attend=attend,
-            kinds=(),
+            kinds=(Pod,),
             rights="deploy/controller.yaml",
         )
 

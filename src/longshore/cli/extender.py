@@ -161,12 +161,15 @@ async def _run_in_cluster(
     from longshore.engine import Measurements
     from longshore.errors import UserError
     from longshore.kube.client import Client
+    from longshore.kube.cluster import KubeCluster
     from longshore.kube.config import load
+    from longshore.kube.operations import Operations
     from longshore.kube.pool import Pool
     from longshore.kube.recorder import EventRecorder
     from longshore.kube.writer import Writer
     from longshore.live.extender_host import ExtenderHost
     from longshore.live.run import greet
+    from longshore.measure.providers import make_provider
     from longshore.serve.extender.routes import assemble
 
     stop = stop_event()
@@ -194,12 +197,12 @@ async def _run_in_cluster(
         def measured(measurements: Measurements) -> None:
             extender.measured(measurements.values)
 
+        recorder = EventRecorder(writer, controller="longshore-extender")
         host = ExtenderHost(
             agent_engine.engine,
-            client,
-            writer,
-            EventRecorder(writer, controller="longshore-extender"),
+            KubeCluster(client, Operations(writer), recorder, reads=agent_engine.engine.reads),
             measurements=settings,
+            provider=make_provider(settings, client),
             on_measured=measured,
         )
         async with _serving(extender, agent_engine, listen):

@@ -10,7 +10,7 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.live.planner_calls import ClientTLS
+    from longshore.kube.planner_calls import ClientTLS
 
 _OPTIONS = (
     click.option(
@@ -98,7 +98,7 @@ def _arguments(
 
 def _tls(ca: str | None, certificate: str | None, key: str | None) -> "ClientTLS | None":
     from longshore.errors import UserError
-    from longshore.live.planner_calls import ClientTLS
+    from longshore.kube.planner_calls import ClientTLS
 
     options.require_both(planner_certificate=certificate, planner_key=key)
     if ca is None:

@@ -85,7 +85,7 @@ def command(
     from longshore.cli.signals import stop_event
     from longshore.errors import UserError
     from longshore.kube.config import Connection, load
-    from longshore.live.planner_calls import PlannerCalls
+    from longshore.kube.planner_calls import PlannerCalls
     from longshore.live.run import schedule
     from longshore.live.time_limit import TimeLimit
     from longshore.live.vitals import Vitals

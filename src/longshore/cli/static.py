@@ -148,9 +148,8 @@ def _scheduler(
 
     from longshore.engine import Bind, Engine, Succeeded
     from longshore.engine.events import Outcome
-    from longshore.live.effects import log_write
+    from longshore.kube.operations import Write, log_write
     from longshore.live.static import StaticScheduler
-    from longshore.live.writes import Write
     from longshore.pin.profile import static_configuration, static_plugins
 
     log = structlog.get_logger()
@@ -219,6 +218,6 @@ def _run(scheduler: "StaticScheduler", *, daemon: bool, delay: float) -> None:
         if not daemon:
             await scheduler.once()
             return
-        await scheduler.for_ever(stop_event(), delay=delay)
+        await scheduler.follow(stop_event(), delay=delay)
 
     uvloop.run(run())

@@ -1,8 +1,7 @@
 """Events for people, through events.k8s.io/v1, with repeated ones counted rather than written again.
 
-Equal events about the same object within a few minutes become one event with a series. Its count is
-written at the first repetition and then each time it has doubled, so a pod that fails for an hour costs a
-handful of writes.
+An event that is repeated within a few minutes becomes one event with a series. Its count is written at the
+first repetition and then each time it has doubled, so a pod that fails for an hour costs a handful of writes.
 """
 
 import asyncio
@@ -19,6 +18,7 @@ import structlog
 
 from longshore.api.meta import ApiObject
 from longshore.api.timestamps import format_timestamp
+from longshore.framework.effects import RecordEvent
 from longshore.kube.backlog import Backlog
 from longshore.kube.codec import JsonCodec
 from longshore.kube.errors import ApiError, ConnectionFailed
@@ -29,25 +29,11 @@ log = structlog.get_logger()
 
 EVENTS = Resource(group="events.k8s.io", plural="events", codec=JsonCodec(ApiObject))
 
-# A series ends when nothing was recorded for this long, as with Kubernetes' own recorder.
+# A series ends when nothing was said for this long, as with Kubernetes' own recorder.
 _SERIES_SECONDS = 360.0
 _MAX_SERIES = 4096
 _MAX_PENDING = 20_000
 _MAX_NAME = 253
-
-
-class Happening(msgspec.Struct, frozen=True):
-    """The content of an event: the object, and the words about it."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    type: str
-    reason: str
-    action: str
-    note: str
 
 
 class _Series(msgspec.Struct):
@@ -61,7 +47,7 @@ class _Series(msgspec.Struct):
 class EventRecorder:
     """Writes events in the background; it never raises and never blocks.
 
-    `others_busy` tells whether there are more urgent writes, which events give way to.
+    `others_busy` says whether there are more urgent writes, which events give way to.
     """
 
     def __init__(
@@ -78,57 +64,57 @@ class EventRecorder:
         self._controller = controller
         self._instance = (instance or f"{controller}-{socket.gethostname()}")[:128]
         self._wall_clock = wall_clock
-        self._series: OrderedDict[Happening, _Series] = OrderedDict()
+        self._series: OrderedDict[RecordEvent, _Series] = OrderedDict()
         self._backlog = Backlog(others_busy=others_busy)
         self._sequence = 0
         self._failure = ""
 
     @property
     def delay(self) -> float:
-        """The seconds that the oldest event has waited to be written."""
+        """For how many seconds the oldest event has waited to be written."""
         return self._backlog.delay
 
-    def record(self, happening: Happening) -> None:
+    def record(self, event: RecordEvent) -> None:
         """Have the event written. When far too many wait already, it is dropped and counted."""
         if len(self._backlog) >= _MAX_PENDING:
             self.dropped += 1
             return
         now = asyncio.get_running_loop().time()
-        series = self._series.get(happening)
+        series = self._series.get(event)
         if series is not None and now - series.last < _SERIES_SECONDS:
             series.count += 1
             series.last = now
-            self._series.move_to_end(happening)
+            self._series.move_to_end(event)
             if series.count < 2 * series.written:
                 return
             # What is written is the count of that moment, so a later repetition is not ahead of it.
             series.written = series.count
         else:
-            series = self._series[happening] = _Series(self._name(happening), 1, 1, now, asyncio.Lock())
+            series = self._series[event] = _Series(self._name(event), 1, 1, now, asyncio.Lock())
             if len(self._series) > _MAX_SERIES:
                 self._series.popitem(last=False)
-        self._backlog.add(partial(self._write, happening, series, series.count))
+        self._backlog.add(partial(self._write, event, series, series.count))
 
     async def flush(self) -> None:
         """Wait for the events under way, then write the counts that were held back."""
         await self._backlog.done()
-        behind = [(h, s) for h, s in self._series.items() if s.count > s.written]
-        await asyncio.gather(*(self._write(happening, series, series.count) for happening, series in behind))
+        behind = [(e, s) for e, s in self._series.items() if s.count > s.written]
+        await asyncio.gather(*(self._write(event, series, series.count) for event, series in behind))
         for _, series in behind:
             series.written = series.count
 
-    def _name(self, happening: Happening) -> str:
+    def _name(self, event: RecordEvent) -> str:
         self._sequence += 1
         suffix = f".{int(self._wall_clock() * 1e6):x}.{os.getpid():x}.{self._sequence:x}"
-        return happening.name[: _MAX_NAME - len(suffix)] + suffix
+        return event.name[: _MAX_NAME - len(suffix)] + suffix
 
-    async def _write(self, happening: Happening, series: _Series, count: int) -> None:
+    async def _write(self, event: RecordEvent, series: _Series, count: int) -> None:
         try:
             async with series.lock:  # A repetition is written after the event itself.
                 if count == 1:
-                    await self._create(happening, series)
+                    await self._create(event, series)
                 else:
-                    await self._count(happening, series, count)
+                    await self._count(event, series, count)
             self._failure = ""
         except (ApiError, ConnectionFailed) as error:
             self.dropped += 1
@@ -136,45 +122,45 @@ class EventRecorder:
                 self._failure = str(error)
                 log.warning("events cannot be written", reason=str(error))
 
-    async def _create(self, happening: Happening, series: _Series) -> None:
-        await self._writer.create(EVENTS, _namespace(happening), self._body(happening, series.event_name))
+    async def _create(self, event: RecordEvent, series: _Series) -> None:
+        await self._writer.create(EVENTS, _namespace(event), self._body(event, series.event_name))
 
-    async def _count(self, happening: Happening, series: _Series, count: int) -> None:
+    async def _count(self, event: RecordEvent, series: _Series, count: int) -> None:
         body = {"series": {"count": count, "lastObservedTime": self._timestamp()}}
         try:
-            await self._writer.patch(EVENTS, _namespace(happening), series.event_name, body)
+            await self._writer.patch(EVENTS, _namespace(event), series.event_name, body)
         except ApiError as error:
             if error.status != 404:
                 raise
             # The event has expired, or was never written: begin again.
-            series.event_name = self._name(happening)
-            await self._create(happening, series)
+            series.event_name = self._name(event)
+            await self._create(event, series)
 
-    def _body(self, happening: Happening, name: str) -> dict[str, Any]:
+    def _body(self, event: RecordEvent, name: str) -> dict[str, Any]:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": _namespace(happening)},
+            "metadata": {"name": name, "namespace": _namespace(event)},
             "eventTime": self._timestamp(),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
-            "action": happening.action,
-            "reason": happening.reason,
+            "action": event.action,
+            "reason": event.reason,
             "regarding": {
-                "apiVersion": happening.api_version,
-                "kind": happening.kind,
-                "namespace": happening.namespace,
-                "name": happening.name,
-                "uid": happening.uid,
+                "apiVersion": event.api_version,
+                "kind": event.kind,
+                "namespace": event.namespace,
+                "name": event.name,
+                "uid": event.uid,
             },
-            "note": happening.note,
-            "type": happening.type,
+            "note": event.note,
+            "type": event.type,
         }
 
     def _timestamp(self) -> str:
         return format_timestamp(self._wall_clock(), "microseconds")
 
 
-def _namespace(happening: Happening) -> str:
+def _namespace(event: RecordEvent) -> str:
     """Events about objects without a namespace live in `default`."""
-    return happening.namespace or "default"
+    return event.namespace or "default"

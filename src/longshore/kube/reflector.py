@@ -85,6 +85,11 @@ class Reflector(Generic[T]):
         # kept, because the API server reports the deletion of a kind as deletions of its objects before.
         self.ends_with_its_kind = False
 
+    @property
+    def settled(self) -> bool:
+        """Whether all objects that existed at the beginning are known."""
+        return self.synced.is_set()
+
     async def run(self) -> None:
         """Mirror until cancelled. Failures of the server or the network only cause waiting."""
         while True:

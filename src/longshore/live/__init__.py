@@ -1,8 +1,9 @@
-"""The driver of a real cluster: reflectors in, effects out, timers.
+"""Engines on a real cluster: the scheduler, the extender's, the planner's and the static scheduler's.
 
-`longshore.live.run.schedule` puts the parts together as `longshore run` does.
+Each is a configuration of the one loop in `follower.py`; `longshore.live.run.schedule` puts the parts of
+`longshore run` together.
 """
 
-from longshore.live.driver import Driver
+from longshore.live.follower import Follower
 
-__all__ = ["Driver"]
+__all__ = ["Follower"]

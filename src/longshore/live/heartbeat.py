@@ -1,4 +1,4 @@
-"""Whether the event loop still has its turns, as seen from any other thread."""
+"""Tells other threads whether the event loop is still running."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 _BEAT_SECONDS = 1.0
-# Without a turn for so long, the event loop is as good as dead.
+# An event loop that has not run anything for this long is considered dead.
 _DEAF_SECONDS = 20.0
 
 
@@ -17,7 +17,7 @@ class Heartbeat:
 
     @asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
-        """Note every second that the event loop has had a turn."""
+        """Note every second that the event loop runs."""
         heart = asyncio.create_task(self._beat())
         try:
             yield
@@ -30,6 +30,6 @@ class Heartbeat:
             await asyncio.sleep(_BEAT_SECONDS)
 
     def silence(self) -> str:
-        """What is wrong, or nothing."""
+        """Return what is wrong; empty if nothing is."""
         seconds = self._clock() - self._last
         return f"the event loop has had no turn for {seconds:.0f} s" if seconds > _DEAF_SECONDS else ""

@@ -1,37 +1,35 @@
-"""A planner of its own: it follows the cluster and answers for whole sets, without binding anything.
+"""A planner process: it follows the cluster and plans whole pod sets, without binding anything.
 
-Stateless: every answer is made from what the watch told. So any number of them can stand behind a Service.
+It is stateless: every plan is made from what the watches reported, so any number of replicas can stand behind
+a Service.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import structlog
 
+from longshore.api import Change, Pod
 from longshore.api.plan_request import PlanRequest
 from longshore.api.pod_set import POD_SET_LABEL
 from longshore.cluster import PodInfo
-from longshore.engine import Engine
-from longshore.engine.events import Event
+from longshore.engine import Engine, Event
 from longshore.kube.client import Client
-from longshore.kube.kinds import NOT_ENDED, OTHERS
-from longshore.kube.reflector import Reflector
-from longshore.kube.resources import NODES, Resource, pods_with
+from longshore.kube.cluster import KubeCluster, Mirror
+from longshore.live.follower import Follower
 from longshore.live.heartbeat import Heartbeat
-from longshore.live.vitals import Mirror, mirrors_of
 from longshore.planning import Plan, greedy
 from longshore.planning.problem import Problem
 
 log = structlog.get_logger()
 
-# Of the time that the caller has left, what is spent on planning at most.
+# The share of the caller's remaining time that is spent on planning, at most.
 _BUDGET = 0.3
 
 
 class PlannerHost:
-    """`engine` decides with its first profile; it is never asked to bind. `on_plan` hears of every plan."""
+    """`engine` decides with its first profile and never binds. `on_plan` is called with every plan."""
 
     def __init__(
         self, engine: Engine, client: Client, *, on_plan: Callable[[Plan], None] = lambda _plan: None
@@ -40,64 +38,62 @@ class PlannerHost:
         self._on_plan = on_plan
         self._heart = Heartbeat()
         self._stopping = False
-        self._ready = asyncio.Event()
-        self._pods = self._mirror(client, pods_with(engine.reads), field_selector=NOT_ENDED)
-        others = [self._mirror(client, each) for each in (NODES, *OTHERS)]
-        self._reflectors: list[Reflector[Any]] = [self._pods, *others]
+        # The pods that belong to a set, by key.
+        self._members: dict[str, Pod] = {}
+        cluster = KubeCluster(client, reads=engine.reads)
+        self._follower = Follower(engine, cluster, decides=False, on_event=self._taken_in)
 
-    def _mirror(self, client: Client, resource: Resource[Any], *, field_selector: str = "") -> Reflector[Any]:
-        return Reflector(
-            client, resource, self._receive, on_synced=self._synced, field_selector=field_selector
-        )
-
-    def _receive(self, event: Event) -> None:
-        self._engine.receive(event, now=time.monotonic())
-
-    def _synced(self) -> None:
-        if all(each.synced.is_set() for each in self._reflectors):
-            self._ready.set()
+    def _taken_in(self, event: Event, _now: float) -> None:
+        if not isinstance(event, Change) or not isinstance(pod := event.object, Pod):
+            return
+        if event.new is not None and POD_SET_LABEL in pod.metadata.labels:
+            self._members[pod.key] = pod
+        else:
+            self._members.pop(pod.key, None)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         async with self._heart.beating():
-            await asyncio.gather(*(each.run() for each in self._reflectors))
+            await self._follower.run(until=asyncio.Event())
 
     async def ready(self) -> None:
-        """All that there is is known."""
-        await self._ready.wait()
+        """Wait until every object that existed at the beginning is known."""
+        await self._follower.until_ready()
 
     def stop(self) -> None:
-        """Say that no more plans are to be asked for."""
+        """Report from now on that no more plans should be requested."""
         self._stopping = True
 
-    # What can be known about it from any thread.
+    # The rest of its state may be read from any thread.
 
     @property
     def mirrors(self) -> Iterator[Mirror]:
-        return mirrors_of(self._reflectors)
+        return self._follower.mirrors
 
     @property
     def live_checks(self) -> Mapping[str, Callable[[], str]]:
-        """Those that fail when only a restart can help. Each tells what is wrong, or nothing."""
+        """Checks that fail when only a restart can help. Each returns what is wrong, or an empty string."""
         return {"loop": self._heart.silence}
 
     @property
     def ready_checks(self) -> Mapping[str, Callable[[], str]]:
-        """Those that fail while it cannot plan."""
+        """Checks that fail while it cannot plan."""
         return {"sched-handler-sync": self._behind, "shutdown": self._ending}
 
     def _behind(self) -> str:
+        if self._follower.ready:
+            return ""
         missing = ", ".join(mirror.name for mirror in self.mirrors if not mirror.is_synced)
-        return f"not all objects are known yet: {missing}" if missing else ""
+        return f"not all objects are known yet: {missing or 'the last ones are being counted'}"
 
     def _ending(self) -> str:
         return "stopping" if self._stopping else ""
 
     async def build(self, request: PlanRequest) -> Mapping[str, str]:
-        """Where each pod of the set is, or is to go; who fits nowhere is left out."""
+        """Return where each pod of the set is or should go; pods that fit nowhere are left out."""
         members = [
             pod
-            for pod in self._pods.store.values()
+            for pod in self._members.values()
             if pod.metadata.namespace == request.namespace
             and pod.metadata.labels.get(POD_SET_LABEL) == request.pod_set
             and pod.metadata.deletion_timestamp is None

@@ -1,6 +1,7 @@
-"""What we may do on the cluster: asked before anything is done, so that a missing right is told once.
+"""The rights that the scheduler has in the cluster, asked for once at the start.
 
-A scheduler with few rights still binds. It cannot tell people why a pod waits, or look at what it cannot see.
+A scheduler with few rights still binds pods. Without the others it cannot report why a pod waits, and does
+not consider objects that it cannot read.
 """
 
 import asyncio
@@ -8,17 +9,19 @@ from typing import Any
 
 import msgspec
 
+from longshore.api.meta import ApiObject
 from longshore.engine import Nominate, SetCondition
 from longshore.framework.effects import Effect
 from longshore.kube.access import may_i
 from longshore.kube.client import Client
+from longshore.kube.kinds import KINDS
 from longshore.kube.recorder import EVENTS
 from longshore.kube.resources import NODES, PODS, Resource
 
 
 class Rights(msgspec.Struct, frozen=True):
-    # Of the kinds asked about, those that can be listed and watched.
-    readable: tuple[Resource[Any], ...]
+    # The kinds, among those asked about, that can be listed and watched.
+    readable: tuple[type[ApiObject], ...]
     # Pods and nodes can be watched, not just listed.
     watch: bool
     bind: bool
@@ -27,17 +30,17 @@ class Rights(msgspec.Struct, frozen=True):
 
     @property
     def unable(self) -> tuple[type[Effect], ...]:
-        """Effects that only inform people, and cannot be performed; events are the recorder's concern."""
+        """The reports that cannot be made. Events are left to the recorder."""
         return () if self.status else (SetCondition, Nominate)
 
 
-async def rights_of(client: Client, kinds: tuple[Resource[Any], ...]) -> Rights:
-    """Ours. Raises ApiError and ConnectionFailed."""
+async def rights_of(client: Client, kinds: tuple[type[ApiObject], ...]) -> Rights:
+    """Return the rights of this process. Raises ApiError and ConnectionFailed."""
 
     async def readable(resource: Resource[Any]) -> bool:
         return all(await asyncio.gather(*(may_i(client, verb, resource) for verb in ("list", "watch"))))
 
-    found = await asyncio.gather(*map(readable, kinds))
+    found = await asyncio.gather(*(readable(KINDS[kind].resource) for kind in kinds))
     watch, bind, events, status = await asyncio.gather(
         _both(readable(PODS), readable(NODES)),
         may_i(client, "create", PODS, subresource="binding"),

@@ -1,78 +1,88 @@
 """The static scheduler on a real cluster: one pass over it, or a watch that never ends.
 
-It takes the few rights that the original asks for, and watching them. With list alone, the daemon makes a
-pass again and again.
+It needs the few rights that the original asks for, and the right to watch. With `list` alone, the daemon
+makes one pass after the other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import structlog
 
+from longshore.api import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    VolumeAttachment,
+)
 from longshore.api.meta import ApiObject
-from longshore.engine import Engine
-from longshore.engine.events import Done, Outcome
+from longshore.engine import Engine, Outcome, RecordEvent
 from longshore.errors import UserError
-from longshore.kube import resources
 from longshore.kube.backlog import MOST_AT_ONCE
 from longshore.kube.backoff import sleep_unless
 from longshore.kube.client import Client
-from longshore.kube.codec import Undecodable
+from longshore.kube.cluster import KubeCluster
 from longshore.kube.config import Connection
 from longshore.kube.errors import ApiError, ConnectionFailed
-from longshore.kube.kinds import NOT_ENDED
-from longshore.kube.listing import list_all
+from longshore.kube.operations import Operations, Write
+from longshore.kube.polling import PolledCluster
 from longshore.kube.pool import Pool
-from longshore.kube.recorder import EventRecorder, Happening
-from longshore.kube.resources import NODES, PODS, Resource
+from longshore.kube.recorder import EventRecorder
 from longshore.kube.writer import Writer
-from longshore.live.driver import Driver
-from longshore.live.effects import Performer
-from longshore.live.polling import Passes
+from longshore.live.follower import Follower
 from longshore.live.rights import Rights, rights_of
-from longshore.live.webhook_calls import WebhookCalls
-from longshore.live.writes import Write
 
 log = structlog.get_logger()
 
 _BINDS_AT_ONCE = 48
-# Told to stop, it has ended after this, whatever is under way; writes, and then events, get a part of it.
+# After this it ends, whatever is under way. Writes, and then events, get a part of it.
 _STOP_SECONDS = 4.0
 _FINISH_SECONDS = 1.5
-# Whoever asks for one pass wants all of it, down to the last event.
+# Somebody who asks for one pass wants all of it, down to the last event.
 _PASS_FINISH_SECONDS = 60.0
 _SHORTEST_DELAY = 0.1
 
-_VOLUMES: tuple[Resource[Any], ...] = (
-    resources.PERSISTENT_VOLUMES,
-    resources.PERSISTENT_VOLUME_CLAIMS,
-    resources.STORAGE_CLASSES,
-    resources.CSI_NODES,
-    resources.CSI_DRIVERS,
-    resources.CSI_STORAGE_CAPACITIES,
-    resources.VOLUME_ATTACHMENTS,
+_VOLUMES: tuple[type[ApiObject], ...] = (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
 )
-_KINDS = (resources.NAMESPACES, *_VOLUMES)
+_KINDS: tuple[type[ApiObject], ...] = (Namespace, *_VOLUMES)
+
+_C = TypeVar("_C", bound=KubeCluster)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StaticScheduler:
-    """`engine` makes one, given whether volumes can be read; `on_write` hears of every write."""
+    """`engine` makes an engine, given whether volumes can be read; `on_write` is called with every write."""
 
     connect: Callable[[], Connection]
     engine: Callable[[bool], Engine]
     on_write: Callable[[Write, Outcome], None]
 
     async def once(self) -> None:
-        """Raises UserError if the API server cannot be talked to; whatever becomes of a pod is told of it."""
+        """Make one pass. Raises UserError if the API server cannot be reached."""
         async with self._parts() as parts:
-            await parts.make_pass(parts.passes())
+            await parts.passes()()
 
-    async def for_ever(self, stop: asyncio.Event, *, delay: float) -> None:
-        """Until told to stop. `delay`: seconds between passes, if watching is not allowed."""
+    async def follow(self, stop: asyncio.Event, *, delay: float) -> None:
+        """Follow the cluster until `stop` is set.
+
+        `delay`: seconds between two passes, if watching is not allowed.
+        """
         work = asyncio.create_task(self._work(stop, delay))
         told = asyncio.create_task(stop.wait())
         await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
@@ -90,13 +100,13 @@ class StaticScheduler:
                 await parts.follow(stop)
                 return
             log.warning("pods and nodes cannot be watched: they are listed again and again", seconds=delay)
-            passes = parts.passes()
+            make_pass = parts.passes()
             while not stop.is_set():
                 try:
-                    await parts.make_pass(passes)
+                    await make_pass()
                 except UserError as error:
-                    # Told in one line; the next pass may find the server well again.
-                    log.error("the pass came to nothing", reason=str(error))  # noqa: TRY400
+                    # One line is enough; the server may be well again at the next pass.
+                    log.error("the pass failed", reason=str(error))  # noqa: TRY400
                 await sleep_unless(stop, max(delay, _SHORTEST_DELAY))
 
     @asynccontextmanager
@@ -121,77 +131,53 @@ class _Parts:
     ) -> None:
         self.rights = rights
         self._client = client
-        self._writer = Writer(pool, concurrency=_BINDS_AT_ONCE)
-        self._events = Writer(pool, concurrency=MOST_AT_ONCE)
+        self._pool = pool
         self._make_engine = engine
         self._on_write = on_write
 
     async def follow(self, stop: asyncio.Event) -> None:
-        engine = self._engine()
-        driver = Driver(
-            engine,
-            self._client,
-            self._writer,
-            self._recorder(engine),
-            on_write=self._on_write,
-            others=(NODES, *self.rights.readable),
-            unable=self.rights.unable,
-            finish_within=_FINISH_SECONDS,
-        )
-        await driver.run(until=stop)
+        await self._follower(KubeCluster, finish_within=_FINISH_SECONDS)[0].run(until=stop)
 
-    def passes(self) -> Passes:
-        engine = self._engine()
+    def passes(self) -> Callable[[], Awaitable[None]]:
+        """Return what makes one pass over the cluster each time it is called."""
+        follower, cluster = self._follower(PolledCluster, finish_within=_PASS_FINISH_SECONDS)
+        follower.watch()
 
-        def performer(on_done: Callable[[Done], None], on_room: Callable[[], None]) -> Performer:
-            return Performer(
-                self._writer,
-                self._recorder(engine),
-                WebhookCalls(()),
-                on_done=on_done,
-                on_room=on_room,
-                on_write=self._on_write,
-                unable=self.rights.unable,
-            )
+        async def make_pass() -> None:
+            await cluster.poll()
+            await follower.settle()
 
-        return Passes(engine, performer)
+        return make_pass
 
-    async def make_pass(self, passes: Passes) -> None:
-        await passes.make(await self._listed(), finish_within=_PASS_FINISH_SECONDS)
-
-    def _engine(self) -> Engine:
-        return self._make_engine(set(_VOLUMES) <= set(self.rights.readable))
-
-    def _recorder(self, engine: Engine) -> EventRecorder:
+    def _follower(self, cluster_type: type[_C], *, finish_within: float) -> tuple[Follower, _C]:
+        engine = self._make_engine(set(_VOLUMES) <= set(self.rights.readable))
+        writer = Writer(self._pool, concurrency=_BINDS_AT_ONCE)
         recorder = EventRecorder if self.rights.events else _NoEvents
-        return recorder(
-            self._events,
-            controller=engine.scheduler_name,
-            others_busy=lambda: self._writer.under_way > 0,
+        cluster = cluster_type(
+            self._client,
+            Operations(writer, on_write=self._on_write),
+            recorder(
+                Writer(self._pool, concurrency=MOST_AT_ONCE),
+                controller=engine.scheduler_name,
+                others_busy=lambda: writer.under_way > 0,
+            ),
+            reads=engine.reads,
+            unable=self.rights.unable,
         )
-
-    async def _listed(self) -> list[ApiObject]:
-        kinds: list[Resource[Any]] = [NODES, PODS, *self.rights.readable]
-        selectors = {PODS: {"fieldSelector": NOT_ENDED}}
-        try:
-            listings = await asyncio.gather(
-                *(list_all(self._client, kind, selectors=selectors.get(kind)) for kind in kinds)
-            )
-        except (ApiError, ConnectionFailed, Undecodable) as error:
-            raise UserError(f"cannot look at the cluster: {error}") from error
-        return [thing for listing in listings for thing in listing.items.values()]
+        kinds: list[type[ApiObject]] = [Pod, Node, *self.rights.readable]
+        return Follower(engine, cluster, kinds=kinds, finish_within=finish_within), cluster
 
 
 class _NoEvents(EventRecorder):
-    """Where no events can be written, the log at least tells why a pod waits."""
+    """Where no events can be written, the log at least says why a pod waits."""
 
-    def record(self, happening: Happening) -> None:
-        if happening.type == "Warning":
-            log.info(f"Pod {happening.namespace}/{happening.name} waits: {happening.note}")
+    def record(self, event: RecordEvent) -> None:
+        if event.type == "Warning":
+            log.info(f"Pod {event.namespace}/{event.name} waits: {event.note}")
 
 
 async def _looked_at(client: Client) -> Rights:
-    """Our rights; the missing ones are told, each once."""
+    """Return the rights of this process, and log each that is missing once."""
     try:
         rights = await rights_of(client, _KINDS)
     except ApiError as error:
@@ -204,7 +190,7 @@ async def _looked_at(client: Client) -> Rights:
         (rights.events, "no right to create events.events.k8s.io: with -vv the log says why a pod waits"),
         (rights.status, "no right to patch pods/status: conditions do not say why a pod waits"),
         (set(_VOLUMES) <= set(rights.readable), "no right to read volumes: they are not looked at"),
-        (resources.NAMESPACES in rights.readable, "no right to read namespaces: their labels are unknown"),
+        (Namespace in rights.readable, "no right to read namespaces: their labels are unknown"),
     ):
         if not allowed:
             log.warning(lack)

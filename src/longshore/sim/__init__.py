@@ -7,8 +7,8 @@ simulation.run()
 simulation.bindings    # {"default/web": "n1"}
 """
 
-from longshore.sim.cluster import SimulatedCluster
+from longshore.sim.cluster import Faults, SimulatedCluster
 from longshore.sim.schedule import Placed, schedule
-from longshore.sim.simulation import Faults, Simulation
+from longshore.sim.simulation import Simulation
 
 __all__ = ["Faults", "Placed", "SimulatedCluster", "Simulation", "schedule"]

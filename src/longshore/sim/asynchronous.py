@@ -1,4 +1,4 @@
-"""Runs `async def` plugins in virtual time: a sleep takes no time on the clock, but its length is counted."""
+"""Runs `async def` plugins in virtual time: a sleep takes no real time, but its length is counted."""
 
 import asyncio
 import selectors
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _Jump(selectors.SelectSelector):
-    """Instead of waiting for something to happen, moves the clock on to when the next timer is due."""
+    """Moves the clock on to when the next timer is due, instead of waiting for something to happen."""
 
     now = 0.0
 
@@ -27,9 +27,12 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(awaitable: Awaitable[Any]) -> tuple[Any, float]:
-    """What it gives, and after how many seconds. Raises what it raises."""
+    """Return the result and after how many seconds it came. Raises what the awaitable raises."""
     clock = _Jump()
     loop = _VirtualLoop(clock)
+    # A simulation may itself run in an event loop, as in a notebook: that one stands still meanwhile.
+    outer = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
 
     async def wait() -> Any:
         return await awaitable
@@ -38,3 +41,4 @@ def run(awaitable: Awaitable[Any]) -> tuple[Any, float]:
         return loop.run_until_complete(wait()), clock.now
     finally:
         loop.close()
+        asyncio._set_running_loop(outer)

@@ -1,242 +1,312 @@
-"""The objects of a simulated cluster, and the rules by which an API server changes them.
+"""The simulated cluster: objects in memory, in virtual time, with latencies and faults.
 
-Every write gives the `Change` that a watch would tell, and every effect of the engine the outcome that an API
-server would answer. When things happen is up to the simulation: it is asked for the time that new objects
-are stamped with.
+Latencies and faults are part of the scenario, and chance comes from a seed, so any run can be reproduced.
 """
 
-from collections.abc import Callable, Mapping
-from itertools import count
-from typing import Any, TypeVar
+import math
+import random
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any
 
 import msgspec
 
-from longshore.api import Change, Node, Pod, PodCondition
+from longshore.api import Change, Pod
 from longshore.api.meta import ApiObject, kind_of
-from longshore.engine import (
+from longshore.api.plan_request import PlanRequest
+from longshore.api.pod_run import PodRun
+from longshore.framework.effects import (
     Answered,
     Bind,
+    CallPlanner,
     Conflict,
     CreateObject,
     DeleteObject,
     Effect,
     Evict,
     Failed,
-    Gone,
-    Nominate,
+    Operation,
     Outcome,
     PatchObject,
-    RecordEvent,
-    SetCondition,
+    Run,
     Succeeded,
+    Tell,
 )
-from longshore.framework.effects import GetObject
+from longshore.framework.seam import Cancel, ignore
+from longshore.sim.agenda import Agenda
+from longshore.sim.api_server import SimulatedApiServer
+from longshore.sim.asynchronous import run
 
-_replace = msgspec.structs.replace
-_T = TypeVar("_T", bound=ApiObject)
+Planner = Callable[[PlanRequest], Mapping[str, str]]
 
-Changes = list[Change[Any]]
-# When deletion begins there; what counts is only that it has.
-_BEFORE_LONG = "2026-01-01T00:00:00Z"
+
+class Faults(msgspec.Struct, frozen=True):
+    """How often binds, or writes of objects, go wrong, as probabilities, until the time given."""
+
+    # It does not land, and the answer says so.
+    failed: float = 0.0
+    # It does not land, and the answer says that someone else has decided, which is not true.
+    conflict: float = 0.0
+    # It lands, but the answer says that it has failed.
+    lost: float = 0.0
+    until: float = math.inf
+
+
+NO_FAULTS = Faults()
+_OBJECT_WRITES = (CreateObject, PatchObject, DeleteObject)
 
 
 class SimulatedCluster:
-    def __init__(self, stamp: Callable[[], str | None] = lambda: None) -> None:
-        self._stamp = stamp
-        self.nodes: dict[str, Node] = {}
-        self.pods: dict[str, Pod] = {}
-        # Objects of other kinds, by kind and key.
-        self.others: dict[type[ApiObject], dict[str, ApiObject]] = {}
-        # All that people would be told, in order.
-        self.events: list[RecordEvent] = []
-        self._versions = count(1)
+    """`Cluster` in memory.
 
-    def put_node(self, node: Node) -> Change[Node]:
-        """Create the node, or replace the one of this name."""
-        return self._put(self.nodes, node)
+    A bind lands after `bind_latency` seconds, other writes after `write_latency`. Outcomes come
+    `answer_latency` after a write has landed, and watches report every change `watch_latency` after it
+    happened, in order. `faults` strike binds, `write_faults` the writes of other objects. A bound pod is
+    Running after `start_time`, and Succeeded `run_time` later; None means never. An evicted pod is gone after
+    `stop_time`. The work of `async def` plugins takes as long as they sleep. `planners` answer under their
+    address, after `plan_time`; an exception of theirs is a failure.
 
-    def put_pod(self, pod: Pod) -> Change[Pod]:
-        """Create the pod, or replace the one of this name. A pod that is bound stays bound."""
-        old = self.pods.get(pod.key)
-        if old is not None and old.metadata.uid == pod.metadata.uid and old.spec.node_name:
-            pod = _replace(pod, spec=_replace(pod.spec, node_name=old.spec.node_name))
-        return self._put(self.pods, pod)
+    `answer` is called when a write lands: an outcome that it returns is the answer, and the write changes
+    nothing.
+    """
 
-    def put(self, thing: ApiObject) -> Change[Any]:
-        """Create the object, or replace the one of this name."""
-        if isinstance(thing, Node):
-            return self.put_node(thing)
-        if isinstance(thing, Pod):
-            return self.put_pod(thing)
-        objects = self.others.setdefault(kind_of(thing), {})
-        return self._put(objects, _of_next_generation(objects.get(thing.key), thing))
+    def __init__(
+        self,
+        agenda: Agenda,
+        *,
+        bind_latency: float = 0.005,
+        answer_latency: float = 0.0,
+        watch_latency: float = 0.0,
+        write_latency: float = 0.0,
+        start_time: float | None = 1.0,
+        run_time: float | None = None,
+        stop_time: float = 1.0,
+        faults: Faults = NO_FAULTS,
+        write_faults: Faults = NO_FAULTS,
+        planners: Mapping[str, Planner] | None = None,
+        plan_time: float = 0.0,
+        answer: Callable[[Effect], Outcome | None] | None = None,
+        stamp: Callable[[], str | None] = lambda: None,
+        seed: int = 0,
+    ) -> None:
+        self._agenda = agenda
+        # What is written to it directly is not reported to watches.
+        self.server = SimulatedApiServer(stamp)
+        self.nodes = self.server.nodes
+        self.pods = self.server.pods
+        # Objects of the other kinds, by kind and key.
+        self.others = self.server.others
+        # All recorded events, in order.
+        self.events = self.server.events
+        # Where pods were bound: the newest bind of each `namespace/name`, also of pods that are gone.
+        self.bindings: dict[str, str] = {}
+        # These four may be changed at any time.
+        self.write_faults = write_faults
+        self.planners = planners or {}
+        self.answer = answer
+        # Brings the objects that exist into the order in which a new watch reports them.
+        self.list_order: Callable[[list[ApiObject]], None] | None = None
+        self._bind_latency = bind_latency
+        self._answer_latency = answer_latency
+        self._watch_latency = watch_latency
+        self._write_latency = write_latency
+        self._start_time = start_time
+        self._run_time = run_time
+        self._stop_time = stop_time
+        self._faults = faults
+        self._plan_time = plan_time
+        self._random = random.Random(seed)
+        self._watches: tuple[_Watch, ...] = ()
+        self._operations: set[_Operation] = set()
+        self._closed = False
 
-    def delete(self, thing: ApiObject) -> Change[Any] | None:
-        """Delete the object of this kind and name, at once."""
-        if isinstance(thing, Node):
-            return self.delete_node(thing.metadata.name)
-        if isinstance(thing, Pod):
-            return self.delete_pod(thing.key)
-        old = self.others.get(kind_of(thing), {}).pop(thing.key, None)
-        return None if old is None else Change(old, None)
+    # What others do to the cluster.
 
-    def delete_node(self, name: str) -> Change[Node] | None:
-        """Pods bound to it stay, as they do in a real cluster until a controller takes them away."""
-        old = self.nodes.pop(name, None)
-        return None if old is None else Change(old, None)
+    def put(self, item: ApiObject) -> None:
+        """Create the object, or replace the one of this name. A pod that is bound stays bound."""
+        self._changed(self.server.put(item))
 
-    def delete_pod(self, key: str) -> Change[Pod] | None:
-        """Delete the pod at once, without a grace period."""
-        old = self.pods.pop(key, None)
-        return None if old is None else Change(old, None)
+    def delete(self, item: ApiObject) -> None:
+        """Delete the object of this kind and name, if it exists."""
+        change = self.server.delete(item)
+        if change is not None:
+            self._changed(change)
 
-    def set_phase(self, key: str, uid: str, phase: str) -> Changes:
-        """What a kubelet reports; nothing when the pod has gone or has ended already."""
-        pod = self.pods.get(key)
-        if pod is None or pod.metadata.uid != uid or pod.terminal:
-            return []
-        return [self.put_pod(_replace(pod, status=_replace(pod.status, phase=phase)))]
+    @property
+    def objects(self) -> list[ApiObject]:
+        """All objects that exist."""
+        others = (item for items in self.others.values() for item in items.values())
+        return [*self.nodes.values(), *self.pods.values(), *others]
 
-    def perform(self, effect: Effect) -> tuple[Outcome, Changes]:
-        """Do what the engine asked for: the answer, and what a watch tells because of it."""
-        match effect:
+    # The protocol.
+
+    def watch(
+        self,
+        kinds: Collection[type[ApiObject]],
+        on_change: Callable[[Change[Any]], None],
+        on_synced: Callable[[], None] = ignore,
+    ) -> Cancel:
+        if self._closed:
+            return ignore
+        watch = _Watch(frozenset(kinds), on_change)
+        existing = self.objects
+        if self.list_order is not None:
+            self.list_order(existing)
+        for item in existing:
+            watch.tell(Change(None, item))
+        on_synced()
+        self._watches = (*self._watches, watch)
+        return partial(self._unwatch, watch)
+
+    def perform(self, operation: Operation, on_outcome: Callable[[Outcome], None]) -> Cancel:
+        if self._closed:
+            return ignore
+        asked = _Operation(self._operations, on_outcome)
+        match operation:
             case Bind():
-                return self._bind(effect)
-            case SetCondition():
-                return self._change_status(effect, effect.condition, effect.nominated_node)
-            case Nominate():
-                return self._change_status(effect, None, effect.node)
-            case Evict():
-                return self._evict(effect)
-            case PatchObject():
-                return self._patch(effect)
-            case CreateObject():
-                return self._create(effect)
-            case DeleteObject():
-                return self._remove(effect)
-            case GetObject():
-                found = self._objects(effect.kind).get(_key(effect))
-                return (Gone(f'"{_key(effect)}" not found', 404) if found is None else Answered(found)), []
-            case RecordEvent():
-                self.events.append(effect)
-                return Succeeded(), []
-        return Failed(f"a simulated cluster cannot do {type(effect).__name__}"), []
+                self._agenda.after(self._bind_latency, partial(self._land_for, asked, operation))
+            case Run():
+                self._run(operation, asked)
+            case CallPlanner():
+                self._call_planner(operation, asked)
+            case _:
+                self._write(partial(self._land_for, asked, operation))
+        return asked.cancel
 
-    def _bind(self, bind: Bind) -> tuple[Outcome, Changes]:
-        pod = self.pods.get(f"{bind.namespace}/{bind.name}")
-        if pod is None:
-            return Gone(f'pods "{bind.name}" not found'), []
-        if bind.uid != pod.metadata.uid:
-            return Conflict(f'pod "{bind.name}" has another UID'), []
-        if pod.metadata.deletion_timestamp is not None:
-            return Conflict(f'pod "{bind.name}" is being deleted'), []
-        if pod.spec.node_name:
-            return Conflict(f'pod "{bind.name}" is already assigned to node "{pod.spec.node_name}"'), []
-        if pod.spec.scheduling_gates:
-            return Conflict(f'pod "{bind.name}" has scheduling gates'), []
-        scheduled = PodCondition(type="PodScheduled", status="True")
-        bound = _replace(_with_condition(pod, scheduled), spec=_replace(pod.spec, node_name=bind.node))
-        return Succeeded(), [self.put_pod(bound)]
+    def report(self, tell: Tell) -> None:
+        if not self._closed:
+            self._write(partial(self._land, tell))
 
-    def _find(self, effect: SetCondition | Nominate | Evict) -> Pod | None:
-        pod = self.pods.get(f"{effect.namespace}/{effect.name}")
-        return pod if pod is not None and pod.metadata.uid == effect.uid else None
+    def close(self) -> None:
+        self._closed = True
+        self._watches = ()
+        for asked in list(self._operations):
+            asked.cancel()
 
-    def _change_status(
-        self, effect: SetCondition | Nominate, condition: PodCondition | None, nominated: str | None
-    ) -> tuple[Outcome, Changes]:
-        pod = self._find(effect)
-        if pod is None:
-            return Gone(f'pods "{effect.name}" not found'), []
-        if condition is not None:
-            pod = _with_condition(pod, condition)
-        if nominated is not None:
-            pod = _replace(pod, status=_replace(pod.status, nominated_node_name=nominated))
-        return Succeeded(), [self.put_pod(pod)]
+    def _unwatch(self, watch: "_Watch") -> None:
+        watch.cancelled = True
+        self._watches = tuple(other for other in self._watches if other is not watch)
 
-    def _evict(self, effect: Evict) -> tuple[Outcome, Changes]:
-        """The pod is told to stop; when it has, `delete_pod` is for the kubelet, or the simulation, to do."""
-        pod = self._find(effect)
-        if pod is None:
-            return Gone(f'pods "{effect.name}" not found'), []
-        pod = _with_condition(pod, effect.condition)
-        leaving = _replace(pod, metadata=_replace(pod.metadata, deletion_timestamp=_BEFORE_LONG))
-        return Succeeded(), [self.put_pod(leaving)]
+    def _changed(self, change: Change[Any]) -> None:
+        for watch in self._watches:
+            if self._watch_latency:
+                self._agenda.after(self._watch_latency, partial(watch.tell, change))
+            else:
+                watch.tell(change)
 
-    def _patch(self, effect: PatchObject) -> tuple[Outcome, Changes]:
-        key = _key(effect)
-        old = self._objects(effect.kind).get(key)
-        if old is None:
-            return Gone(f'"{key}" not found'), []
-        wanted = effect.patch.get("metadata", {})
-        if wanted.get("uid") not in (None, old.metadata.uid):
-            return Gone(f'"{key}" has another UID'), []
-        if wanted.get("resourceVersion") not in (None, old.metadata.resource_version):
-            return Conflict(f'"{key}" has changed since'), []
-        merged = _merged(msgspec.to_builtins(old), effect.patch)
-        return Succeeded(), [self.put(msgspec.convert(merged, effect.kind))]
-
-    def _create(self, effect: CreateObject) -> tuple[Outcome, Changes]:
-        if _key(effect) in self._objects(effect.kind):
-            return Conflict(f'"{_key(effect)}" already exists', 409, "AlreadyExists"), []
-        named = {"metadata": {"namespace": effect.namespace, "name": effect.name}}
-        return Succeeded(), [self.put(msgspec.convert(_merged(effect.body, named), effect.kind))]
-
-    def _remove(self, effect: DeleteObject) -> tuple[Outcome, Changes]:
-        old = self._objects(effect.kind).get(_key(effect))
-        if old is None:
-            return Succeeded(), []
-        if effect.uid not in ("", old.metadata.uid):
-            return Conflict(f'"{_key(effect)}" has another UID'), []
-        change = self.delete(old)
-        return Succeeded(), [] if change is None else [change]
-
-    def _objects(self, kind: type[ApiObject]) -> Mapping[str, ApiObject]:
-        return self.pods if kind is Pod else self.nodes if kind is Node else self.others.get(kind, {})
-
-    def _put(self, objects: dict[str, _T], new: _T) -> Change[_T]:
-        old = objects.get(new.key)
-        version = next(self._versions)
-        uid = new.metadata.uid or (f"uid-{version}" if old is None else old.metadata.uid)
-        created = new.metadata.creation_timestamp or (
-            self._stamp() if old is None else old.metadata.creation_timestamp
-        )
-        new = _replace(
-            new,
-            metadata=_replace(
-                new.metadata, uid=uid, resource_version=str(version), creation_timestamp=created
-            ),
-        )
-        objects[new.key] = new
-        return Change(old, new)
-
-
-def _of_next_generation(old: ApiObject | None, new: ApiObject) -> ApiObject:
-    """Counted as an API server does: with every change of the spec."""
-    generation = 1
-    if old is not None:
-        changed = getattr(old, "spec", None) != getattr(new, "spec", None)
-        generation = old.metadata.generation + changed
-    return _replace(new, metadata=_replace(new.metadata, generation=generation))
-
-
-def _key(effect: PatchObject | CreateObject | DeleteObject | GetObject) -> str:
-    return f"{effect.namespace}/{effect.name}" if effect.namespace else effect.name
-
-
-def _with_condition(pod: Pod, condition: PodCondition) -> Pod:
-    others = tuple(c for c in pod.status.conditions if c.type != condition.type)
-    return _replace(pod, status=_replace(pod.status, conditions=(*others, condition)))
-
-
-def _merged(old: Any, patch: Any) -> Any:
-    """A JSON merge patch."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(old) if isinstance(old, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
+    def _write(self, landing: Callable[[], object]) -> None:
+        if self._write_latency:
+            self._agenda.after(self._write_latency, landing)
         else:
-            merged[key] = _merged(merged.get(key), value)
-    return merged
+            landing()
+
+    def _land_for(self, asked: "_Operation", operation: Operation) -> None:
+        outcome = self._land(operation)
+        self._agenda.after(self._answer_latency, partial(asked.answer, outcome))
+
+    def _land(self, effect: Effect) -> Outcome:
+        if isinstance(effect, Evict):
+            self._agenda.after(self._stop_time, partial(self._stop, effect))
+        if self.answer is not None and (answer := self.answer(effect)) is not None:
+            return answer
+        faults = NO_FAULTS
+        if isinstance(effect, Bind):
+            faults = self._faults
+        elif isinstance(effect, _OBJECT_WRITES):
+            faults = self.write_faults
+        chance = 1.0 if faults is NO_FAULTS or self._agenda.now >= faults.until else self._random.random()
+        if chance < faults.failed:
+            return Failed("injected fault: the API server was not reached")
+        chance -= faults.failed
+        if chance < faults.conflict:
+            return Conflict("injected fault: someone else has decided")
+        chance -= faults.conflict
+        outcome, changes = self.server.perform(effect)
+        for change in changes:
+            if isinstance(effect, Bind):
+                self.bindings[change.object.key] = effect.node
+                self._start(change.object)
+            self._changed(change)
+        if isinstance(outcome, Succeeded) and chance < faults.lost:
+            return Failed("injected fault: the answer was lost")
+        return outcome
+
+    def _run(self, operation: Run, asked: "_Operation") -> None:
+        seconds = 0.0
+        try:
+            value, seconds = run(operation.awaitable)
+            outcome: Outcome = Answered(value)
+        except Exception as error:  # a plugin's failure is its pod's alone
+            outcome = Failed(repr(error))
+        self._agenda.after(seconds, partial(asked.answer, outcome))
+
+    def _call_planner(self, call: CallPlanner, asked: "_Operation") -> None:
+        planner = self.planners.get(call.address)
+        outcome: Outcome = Failed(f"planner {call.address} is not there")
+        if planner is not None and self._plan_time > call.seconds:
+            outcome = Failed(f"planner {call.address} did not answer within {call.seconds:g} s")
+        elif planner is not None:
+            try:
+                outcome = Answered(planner(call.request))
+            except Exception as error:  # as above
+                outcome = Failed(f"planner {call.address}: {error}")
+        self._agenda.after(min(self._plan_time, call.seconds), partial(asked.answer, outcome))
+
+    # What kubelets do.
+
+    def _start(self, pod: Pod) -> None:
+        if self._start_time is None:
+            return
+        self._agenda.after(self._start_time, partial(self._set_phase, pod, "Running"))
+        if self._run_time is not None:
+            self._agenda.after(self._start_time + self._run_time, partial(self._set_phase, pod, "Succeeded"))
+
+    def _set_phase(self, pod: Pod, phase: str) -> None:
+        for change in self.server.set_phase(pod.key, pod.metadata.uid, phase):
+            self._changed(change)
+
+    def _stop(self, evicted: Evict) -> None:
+        pod = self.pods.get(f"{evicted.namespace}/{evicted.name}")
+        if pod is not None and pod.metadata.uid == evicted.uid:
+            self.delete(pod)
+
+
+class _Watch:
+    def __init__(self, kinds: frozenset[type[ApiObject]], on_change: Callable[[Change[Any]], None]) -> None:
+        self.cancelled = False
+        self._kinds = kinds
+        self._on_change = on_change
+
+    def tell(self, change: Change[Any]) -> None:
+        kind = kind_of(change.object)
+        if kind in self._kinds:
+            self._tell(change)
+        # Pods are also watched as PodRun, by those who learn from how they fare.
+        if kind is Pod and PodRun in self._kinds:
+            old, new = (None if pod is None else PodRun.of(pod) for pod in (change.old, change.new))
+            self._tell(Change(old, new))
+
+    def _tell(self, change: Change[Any]) -> None:
+        old, new = change.old, change.new
+        if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
+            self._tell(Change(old, None))
+            self._tell(Change(None, new))
+        elif not self.cancelled:
+            self._on_change(change)
+
+
+class _Operation:
+    """An operation that has no outcome yet."""
+
+    def __init__(self, under_way: "set[_Operation]", on_outcome: Callable[[Outcome], None]) -> None:
+        self._under_way = under_way
+        self._on_outcome = on_outcome
+        under_way.add(self)
+
+    def answer(self, outcome: Outcome) -> None:
+        if self in self._under_way:
+            self._under_way.remove(self)
+            self._on_outcome(outcome)
+
+    def cancel(self) -> None:
+        self._under_way.discard(self)

@@ -1,8 +1,8 @@
-"""The engine beside recorded answers of the real kube-scheduler.
+"""Compares the engine with recorded answers of the real kube-scheduler.
 
-A case is a cluster and a pending pod as plain Kubernetes objects; what is expected of it is written beside
-it. The objects reach the engine as events, the way a watch tells them, and the pod is then both explained
-(every plugin's word about every node) and scheduled (so preemption shows by what the engine asks to be done).
+A case is a cluster and a pending pod as plain Kubernetes objects, with the expected answer. The objects reach
+the engine as events, the way a watch reports them. The pod is then both explained (what every plugin says
+about every node) and scheduled (so that preemption shows in what the engine asks for).
 """
 
 import gzip
@@ -44,7 +44,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def objects(self) -> Iterator[ApiObject]:
-        """All but the pending pod."""
+        """All objects except the pending pod."""
         yield from (*self.namespaces, *self.services, *self.pdbs, *self.nodes, *self.pods)
 
 
@@ -60,7 +60,7 @@ class Preemption(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True, rename="camel"):
-    """What kube-scheduler answered; of several possible outcomes of preemption any will do."""
+    """What kube-scheduler answered. Any of several possible outcomes of preemption is right."""
 
     id: str
     feasible: tuple[str, ...] | None = ()
@@ -72,7 +72,7 @@ class Expected(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One thing that is not as it should be."""
+    """An answer that differs from the expected one."""
 
     what: str
     expected: Any
@@ -80,7 +80,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Subject:
-    """An engine under examination. It may live through many cases, each made out of the last by events."""
+    """An engine under examination. It may be used for many cases, each made from the last one by events."""
 
     def __init__(self) -> None:
         self._engine = Engine(scheduler_name=_SCHEDULER, tie_break="first")
@@ -88,7 +88,7 @@ class Subject:
         self._now = 0.0
 
     def differences(self, case: Case, expected: Expected) -> list[Difference]:
-        self._become({(type(thing), thing.key): thing for thing in case.objects})
+        self._become({(type(item), item.key): item for item in case.objects})
         pod = case.pod
         info = PodInfo.of(pod)
         chooser = self._engine.chooser(_SCHEDULER)
@@ -113,7 +113,7 @@ class Subject:
         self._engine.receive(Change(old, new), now=self._now)
 
     def _schedule(self, pod: Pod, expected: Expected) -> list[Difference]:
-        """Let the engine try the pod, and see what it wants done."""
+        """Let the engine try the pod, and compare what it asks for."""
         self._now += 1.0
         self._tell(None, pod)
         nominated, bound = "", ""
@@ -202,7 +202,7 @@ def _lines(path: Path, kind: type[Any]) -> Iterator[Any]:
 def examine(
     cases: Sequence[Case], expected: Sequence[Expected], *, shared: bool
 ) -> Iterator[tuple[Case, list[Difference]]]:
-    """Each case with what is different; `shared`: one engine for all cases of a family."""
+    """Yield each case with its differences. `shared`: use one engine for all cases of a family."""
     answers = {answer.id: answer for answer in expected}
     subjects: dict[str, Subject] = {}
     for case in cases:

@@ -1,4 +1,4 @@
-"""Where pods would go, in one line: for tests of plugins, and for a quick question.
+"""Where pods would go, in one call: for tests of plugins, and for a quick question.
 
 schedule(nodes=[node("n1"), node("n2").labels(disk="ssd")], pods=[pod("db")], plugins=[fast_disks])
 """
@@ -17,14 +17,14 @@ from longshore.engine import Engine
 from longshore.sim.simulation import Simulation
 
 _DEFAULT_NAMESPACE = "default/"
-# Longer than any plugin can hold a pod in Permit; a pod that goes on failing would be tried for ever.
+# Longer than any plugin can hold a pod in Permit; a pod that keeps failing would be tried forever.
 _SECONDS = 1000.0
 
 
 class Placed(dict[str, str]):
     """The node of each pod that was bound: by name, or by `namespace/name` outside of `default`.
 
-    `pending` has the others, each with what its condition says about why.
+    `pending` has the other pods, each with the message of its condition.
     """
 
     def __init__(self, nodes: Mapping[str, str], pending: Mapping[str, str]) -> None:
@@ -43,10 +43,10 @@ def schedule(
 ) -> Placed:
     """Bind the pods in virtual time, with the default plugins and these: classes and decorated functions.
 
-    The pods all come at once; those with a node are there before. `args` are the arguments of plugins by
-    name, as `pluginConfig` gives them. `others` are objects of other kinds, such as volumes. `measured` are
-    the loads of nodes before any pod comes, by measure and node, as in `{"cpu/mean": {"n1": 1500}}`; without
-    them agents go by the nodes' annotations. Among equally good nodes the first by name is taken.
+    All pods are created at once; those with a node exist before. `args` are the arguments of plugins by
+    name, as in `pluginConfig`. `others` are objects of other kinds, such as volumes. `measured` is the load
+    of nodes before any pod is created, by measure and node, as in `{"cpu/mean": {"n1": 1500}}`; without it,
+    agents use the nodes' annotations. Among equally good nodes the first by name is taken.
     """
     registered = [register(plugin) for plugin in plugins]
     configuration = enable(_with_arguments(args or {}), registered)

@@ -15,12 +15,12 @@ from longshore.framework.effects import CallWebhook
 from longshore.kube.client import USER_AGENT
 from longshore.kube.tls import Unusable, identify, trust
 
-# All nodes of a large cluster as objects are a tenth of it.
+# All nodes of a large cluster, sent as objects, take a tenth of it.
 _MAX_ANSWER = 256 * 2**20
 
 
 class WebhookCalls:
-    """One session for each webhook of a configuration, in their order."""
+    """Calls the webhooks of a configuration, with one session for each."""
 
     def __init__(self, webhooks: Sequence[Webhook]) -> None:
         self._webhooks = webhooks

@@ -1,6 +1,6 @@
-"""Calls of planners by gRPC: one try, one connection a call, a limit of time that counts dialling too.
+"""Calls of planners by gRPC: one try, one connection for each call, a time limit that includes connecting.
 
-A planner is asked rarely, once for a set. A new connection each time follows a planner that has moved,
+A planner is called rarely, once for a set. A new connection for each call finds a planner that has moved,
 reaches all replicas behind a Service in turn, and leaves nothing behind.
 """
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     import grpc.aio
 
 _PATH = f"/{SERVICE}/{METHOD}"
-# What a planner is told of its deadline is rounded up, from 10 s on to tenths: 15 shall not become 15.1.
+# The deadline that a planner sees is rounded up, from 10 s on to tenths: 15 must not become 15.1.
 _ROUNDING = 0.02
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE),
     # Connections of one process are shared by address otherwise, and with them the wait after a failure.
     ("grpc.use_local_subchannel_pool", 1),
-    # Planners are in the cluster: the proxy that leads out of it does not know them.
+    # Planners are in the cluster, and the proxy that leads out of it does not know them.
     ("grpc.enable_http_proxy", 0),
 )
 
@@ -61,7 +61,7 @@ _DISCONNECTED = (
 
 
 class PlannerFailed(Exception):
-    """No plan came from this planner; `reason` is to be read after its address."""
+    """No plan came from this planner. `reason` completes a sentence that begins with its address."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"planner {address} {reason}")
@@ -70,9 +70,9 @@ class PlannerFailed(Exception):
 
 
 class ClientTLS(msgspec.Struct, frozen=True):
-    """Files in PEM format, read anew for every call: whom we trust, and who we are if planners ask.
+    """Files in PEM format, read for every call: the authority, and a client certificate if planners want one.
 
-    `server_name` is what the certificates of planners are made out to, if not to their addresses.
+    `server_name` is the name in the certificates of planners, if it is not their address.
     """
 
     ca: Path
@@ -82,7 +82,7 @@ class ClientTLS(msgspec.Struct, frozen=True):
 
 
 class PlannerCalls:
-    """Calls planners in clear text, or all of them by TLS. Raises UserError if `tls` cannot be used."""
+    """Calls planners in clear text, or all of them with TLS. Raises UserError if `tls` cannot be used."""
 
     def __init__(self, tls: ClientTLS | None = None) -> None:
         self._tls = tls
@@ -90,7 +90,7 @@ class PlannerCalls:
             _read(tls)
 
     async def call(self, address: str, request: PlanRequest, *, timeout: float) -> dict[str, str]:
-        """The node of each pod that the planner gave one. Raises PlannerFailed."""
+        """Return the node of each pod for which the planner found one. Raises PlannerFailed."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout - min(_ROUNDING, timeout / 100)
         try:
@@ -148,7 +148,7 @@ class PlannerCalls:
                 return f"failed: {text} ({code.name})"
 
     def _disconnected(self, text: str) -> str:
-        """There is no connection, or no longer: say why in fewer words than gRPC's core does."""
+        """Return why there is no connection any more, in fewer words than gRPC's core uses."""
         for pattern, reason in _DISCONNECTED:
             if found := pattern.search(text):
                 return reason.format(*found.groups())
@@ -159,7 +159,7 @@ class PlannerCalls:
 
 
 def _read(tls: ClientTLS) -> tuple[bytes, bytes | None, bytes | None]:
-    """Authority, key and certificate. gRPC would not say what is wrong with them."""
+    """Return authority, key and certificate. gRPC would not say what is wrong with them."""
     if (tls.certificate is None) != (tls.key is None):
         raise UserError("a client certificate for planners goes together with its key: give both, or none")
     try:

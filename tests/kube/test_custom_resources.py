@@ -1,4 +1,4 @@
-"""A kind that may not be there: nobody waits for it, and it is taken up when it comes."""
+"""A kind that may be absent: the scheduler does not wait for it, and mirrors it once it is installed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,10 +10,10 @@ import pytest
 from longshore.api.meta import Change
 from longshore.kube.backoff import JitteredBackoff
 from longshore.kube.client import Client
+from longshore.kube.custom_resources import CustomMirror
 from longshore.kube.errors import ApiError, ConnectionFailed
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import SCHEDULE_TRIGGERS
-from longshore.live.custom_resources import CustomMirror
 
 TRIGGER = (
     b"""{"type":"ADDED","object":{"apiVersion":"planner.ciena.io/v1alpha1","kind":"ScheduleTrigger",
@@ -94,7 +94,7 @@ class Watching:
         self.synced += 1
 
     async def run(self) -> None:
-        """For as long as anything is to be done."""
+        """Run for as long as there is something to do."""
         with suppress(TimeoutError):
             async with asyncio.timeout(0.05):
                 await self.mirror.run()
@@ -113,14 +113,14 @@ async def test_a_failing_server_is_asked_again_until_it_says_that_the_kind_is_ab
     assert watching.synced == 1
 
 
-async def test_nobody_is_ready_while_it_is_not_known_whether_there_is_the_kind() -> None:
+async def test_the_mirror_is_not_settled_before_it_is_known_whether_the_kind_exists() -> None:
     watching = Watching(Server(probes=[503], watches=[None]))
     await watching.run()
     assert not watching.mirror.settled
 
 
 @pytest.mark.parametrize("trouble", [[404], [403, 404], [503, 403], [503]])
-async def test_a_kind_is_taken_up_when_it_comes(trouble: list[int | None]) -> None:
+async def test_a_kind_is_mirrored_once_it_is_installed(trouble: list[int | None]) -> None:
     watching = Watching(Server(probes=[*trouble, None], watches=[None]))
     await watching.run()
     assert watching.names == ["go"]

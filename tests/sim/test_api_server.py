@@ -4,21 +4,21 @@ import pytest
 
 from longshore.api import PersistentVolume, Pod, PodCondition
 from longshore.engine import Bind, Conflict, Evict, Gone, Nominate, PatchObject, SetCondition, Succeeded
-from longshore.sim import SimulatedCluster
+from longshore.sim.api_server import SimulatedApiServer
 from longshore.testing import node, pod, pv
 
 WEB = pod("web")
 BIND = Bind.of(WEB, "n1")
 
 
-def cluster_with(*pods: Pod) -> SimulatedCluster:
-    cluster = SimulatedCluster()
+def cluster_with(*pods: Pod) -> SimulatedApiServer:
+    cluster = SimulatedApiServer()
     for each in pods:
         cluster.put_pod(each)
     return cluster
 
 
-def test_a_bind_lands_and_is_told() -> None:
+def test_a_bind_lands_and_is_reported() -> None:
     cluster = cluster_with(WEB)
     outcome, (change,) = cluster.perform(BIND)
     assert outcome == Succeeded()
@@ -41,7 +41,7 @@ def test_a_bind_that_the_api_server_refuses_changes_nothing(existing: Pod) -> No
     assert cluster.pods == before
 
 
-def test_a_bind_of_a_pod_that_is_no_more() -> None:
+def test_a_bind_of_a_pod_that_is_gone() -> None:
     outcome, changes = cluster_with().perform(BIND)
     assert (type(outcome), changes) == (Gone, [])
 
@@ -66,7 +66,7 @@ def test_a_bound_pod_stays_bound_when_it_is_updated() -> None:
 
 
 def test_versions_grow_and_missing_uids_are_given() -> None:
-    cluster = SimulatedCluster()
+    cluster = SimulatedApiServer()
     first = cluster.put_pod(WEB.uid("")).object.metadata
     second = cluster.put_pod(WEB.uid("")).object.metadata
     other = cluster.put_pod(pod("other").uid("")).object.metadata
@@ -75,8 +75,8 @@ def test_versions_grow_and_missing_uids_are_given() -> None:
     assert int(first.resource_version) < int(second.resource_version) < int(other.resource_version)
 
 
-def test_deleting_what_is_not_there_tells_nothing() -> None:
-    cluster = SimulatedCluster()
+def test_deleting_an_absent_object_changes_nothing() -> None:
+    cluster = SimulatedApiServer()
     assert cluster.delete_pod("default/web") is None
     assert cluster.delete_node("n1") is None
     cluster.put_node(node("n1"))
@@ -110,7 +110,7 @@ def test_a_successor_is_not_evicted() -> None:
 
 
 def test_a_patch_is_merged_into_the_object() -> None:
-    cluster = SimulatedCluster()
+    cluster = SimulatedApiServer()
     cluster.put(pv("disk").labels(a="1", b="2"))
     patch = {"metadata": {"labels": {"b": None, "c": "3"}}}
     outcome, (change,) = cluster.perform(PatchObject(PersistentVolume, "", "disk", patch))
@@ -119,7 +119,7 @@ def test_a_patch_is_merged_into_the_object() -> None:
 
 
 def test_a_patch_of_an_older_version_is_a_conflict() -> None:
-    cluster = SimulatedCluster()
+    cluster = SimulatedApiServer()
     version = cluster.put(pv("disk")).object.metadata.resource_version
     cluster.put(pv("disk").labels(a="1"))
     patch = {"metadata": {"resourceVersion": version, "labels": {"a": "2"}}}

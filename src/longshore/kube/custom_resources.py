@@ -1,4 +1,4 @@
-"""Mirrors of custom resources: they may not be there, or not for us, and all else goes on without them."""
+"""Mirrors of kinds that the API server may not know, or may not let us read: the rest works without them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,13 +12,13 @@ from longshore.kube.reflector import KindGone, Reflector
 
 log = structlog.get_logger()
 
-# Until the next look whether the kind is there by now, and until the next try where there was no answer.
+# Seconds until the next look whether the kind exists now, and until the next try if there was no answer.
 _LOOK_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
 
 
 class CustomMirror:
-    """A reflector that begins when the API server knows its kind, and we may read it."""
+    """A reflector that begins once the API server knows its kind and lets us read it."""
 
     def __init__(
         self,
@@ -29,14 +29,14 @@ class CustomMirror:
     ) -> None:
         self.reflector = reflector
         reflector.ends_with_its_kind = True
-        # Known not to be there, or not for us.
+        # Whether the kind is known not to exist, or not to be readable.
         self.absent = False
         self._client = client
         self._sleep = sleep
 
     @property
     def settled(self) -> bool:
-        """All that there is of the kind is known, or there is none."""
+        """Whether all objects of the kind are known, or the kind is absent."""
         return self.absent or self.reflector.synced.is_set()
 
     async def run(self) -> None:
@@ -48,11 +48,11 @@ class CustomMirror:
                 await self._sleep(_RETRY_SECONDS)
 
     async def _until_it_can_begin(self) -> None:
-        told = ""
+        logged = ""
         while hindrance := await self._hindrance():
-            if hindrance != told:
+            if hindrance != logged:
                 log.warning(f"{hindrance}; pods of sets are held until then, all others are scheduled")
-                told = hindrance
+                logged = hindrance
             if not self.absent:
                 self.absent = True
                 self.reflector.on_synced()
@@ -60,9 +60,9 @@ class CustomMirror:
         self.absent = False
 
     async def _hindrance(self) -> str:
-        """Why it cannot begin; empty if it can. A server that is not well is asked again until it is."""
+        """Return why it cannot begin; empty if it can. A server that does not answer is asked again."""
         resource = self.reflector.resource
-        told = ""
+        logged = ""
         while True:
             wait = _RETRY_SECONDS
             try:
@@ -77,7 +77,7 @@ class CustomMirror:
                 reason = str(error)
             else:
                 return ""
-            if reason != told:
-                log.warning("cannot tell whether the kind is there", resource=str(resource), reason=reason)
-                told = reason
+            if reason != logged:
+                log.warning("cannot tell whether the kind exists", resource=str(resource), reason=reason)
+                logged = reason
             await self._sleep(wait)

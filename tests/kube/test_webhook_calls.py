@@ -14,7 +14,7 @@ from longshore.config import Webhook, WebhookTLS
 from longshore.engine import Answered, Failed
 from longshore.errors import UserError
 from longshore.framework.effects import CallWebhook
-from longshore.live.webhook_calls import WebhookCalls
+from longshore.kube.webhook_calls import WebhookCalls
 
 CALL = CallWebhook(0, "filter", b'{"Pod": null}')
 

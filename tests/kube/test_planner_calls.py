@@ -18,7 +18,7 @@ from tests.podset.test_planner_wire import PLAN, PLAN_BYTES, REQUEST, REQUEST_BY
 from tests.serve import http2
 from tests.waiting import eventually_async
 
-from longshore.live.planner_calls import PlannerCalls, PlannerFailed
+from longshore.kube.planner_calls import PlannerCalls, PlannerFailed
 from longshore.serve.planner.service import PlannerServer
 
 TOO_LONG = 17 * 2**20
@@ -237,7 +237,7 @@ def test_core_of_grpc_writes_nothing_of_its_own(tmp_path: Path) -> None:
         from pathlib import Path
         from longshore.api.plan_request import PlanRequest
         from longshore.dev.certificates import Authority
-        from longshore.live.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
+        from longshore.kube.planner_calls import ClientTLS, PlannerCalls, PlannerFailed
 
         async def main():
             async def talk(reader, writer):
