@@ -138,7 +138,7 @@ def test_victims_of_preemption_are_those_that_kube_scheduler_found(
     world.clear()
 
 
-def test_what_was_learnt_is_written_and_survives_a_restart(world: World) -> None:
+def test_what_was_learned_is_written_and_survives_a_restart(world: World) -> None:
     said = {
         "Pod": {"metadata": {"name": "new", "labels": {"podtype": "D"}}},
         "NodeNames": ["idle", "warm"],

@@ -1,7 +1,7 @@
 """A view of pods that shows how they run: their phase, and the runs of their containers.
 
-Scheduling has no use for this, so ordinary pods do without it. It is watched apart, by those who learn from
-what becomes of pods.
+Scheduling has no use for this, so ordinary pods do without it. It is watched only for plugins that
+learn from the outcomes of pods.
 """
 
 from longshore.api.meta import ApiObject, ApiStruct, ObjectMeta

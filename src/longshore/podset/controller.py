@@ -1,6 +1,6 @@
 """Holds the pods of a set, plans the set when its trigger fires, and releases its pods by the plan.
 
-The controller hears of every change to a set, turns it into events for its members, and looks at a set when
+The controller turns every change to a set into events for its members, and looks at a set when
 there is something to do about it. While nothing happens it costs nothing.
 """
 

@@ -24,8 +24,8 @@ from longshore.podset.transitions import FoundStored, PlannedAgain, PlanStored
 BETWEEN_WRITES = 1.0
 # Seconds after which barred pods are planned again even if nothing changes.
 _AGAIN = 10.0
-# A set that does not fit is planned again when something changes, but rests before, for so many times as long
-# as the planning took, within these limits in seconds.
+# A set that does not fit is planned again when something changes, but only after this many times
+# the duration of the planning, within these limits in seconds.
 _REST = 20.0
 _SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
