@@ -112,7 +112,7 @@ def test_bad_starts_are_one_clear_line(control_plane: ControlPlane, namespace: s
         (["--kubeconfig", "/no/such/file"], "/no/such/file"),
         (["--kubeconfig", str(nobody)], "the API server refuses us"),
         (["--kubeconfig", str(nobody), "--context", "elsewhere"], "elsewhere"),
-        (["--kubeconfig", str(nobody), "--scheduler-name", ""], "scheduler name is empty"),
+        (["--kubeconfig", str(nobody), "--scheduler-name", ""], "--scheduler-name is empty"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", "longshore", "run", *arguments],
