@@ -202,28 +202,28 @@ class TestTrouble:
     async def test_server_of_something_else(self) -> None:
         async with answering(b"", service="planner.Other").running() as other:
             assert await problem(other.address) == (
-                "is no planner: it does not know /planner.SchedulePlanner/BuildSchedulePlan"
+                "is not a planner: it does not know /planner.SchedulePlanner/BuildSchedulePlan"
                 " (Method not found!)"
             )
 
     async def test_a_web_server_in_place_of_a_planner(self) -> None:
         async with listener(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as address:
-            assert await problem(address) == "is no planner: it speaks HTTP/1, not gRPC"
+            assert await problem(address) == "is not a planner: it speaks HTTP/1, not gRPC"
 
     async def test_server_of_another_protocol(self) -> None:
         async with listener(b"SSH-2.0-OpenSSH_9.9\r\n") as address:
-            assert await problem(address) == "is no planner: it does not speak gRPC"
+            assert await problem(address) == "is not a planner: it does not speak gRPC"
 
     async def test_rubbish_in_place_of_a_plan(self) -> None:
         async with answering(b"\xff" * 20).running() as planner:
             assert await problem(planner.address) == (
-                "answered rubbish: the answer is no SchedulePlanResponse"
+                "sent an invalid answer: the answer is not a SchedulePlanResponse"
             )
 
     @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip])
     async def test_answer_that_is_too_long(self, compression: grpc.Compression | None) -> None:
         async with answering(bytes(TOO_LONG)).running(compression=compression) as planner:
-            assert await problem(planner.address) == "gave an answer of more than 16 MiB"
+            assert await problem(planner.address) == "sent an answer of more than 16 MiB"
 
     async def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "grpc.aio", None)

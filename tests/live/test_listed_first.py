@@ -28,7 +28,7 @@ BUSY = (
 )
 OLD = pod("old").requests(cpu="2").on("busy")
 BY_PROMETHEUS = MeasurementSettings(provider="prometheus", address="http://127.0.0.1:9")
-AWAITED = "the first measurements are awaited"
+AWAITED = "the first measurements have not arrived"
 
 
 class Listed(KubeCluster):

@@ -51,7 +51,7 @@ def test_without_the_right_to_read_triggers_all_else_is_scheduled(
         eventually(
             lambda: placed(sets_plane, sets_namespace), lambda found: list(found) == [f"{sets_namespace}/web"]
         )
-        told = [line["event"] for line in scheduler.told("we may not list")]
+        told = [line["event"] for line in scheduler.told("no permission to list")]
         assert sorted(line.split()[4] for line in told) == [
             "scheduleplans.planner.ciena.io:",
             "scheduletriggers.planner.ciena.io:",

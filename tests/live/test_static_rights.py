@@ -32,7 +32,7 @@ LISTS = [
 LACKS = (
     "no right to create events.events.k8s.io: with -vv the log says why a pod waits",
     "no right to patch pods/status: conditions do not say why a pod waits",
-    "no right to read volumes: they are not looked at",
+    "no right to read volumes: they are not considered",
     "no right to read namespaces: their labels are unknown",
 )
 
@@ -139,7 +139,7 @@ def test_without_watches_the_cluster_is_listed_again_and_again(
         return made
 
     told = lists.wait_for_line("pods and nodes cannot be watched")
-    assert told.endswith("listed again and again, seconds: 0.2")
+    assert told.endswith("listed in each pass, seconds: 0.2")
     mark = f"rf.scheduler.lists.{namespace}/listed"
     create(control_plane, namespace, pod())
     label(control_plane, nodes[0], f"{mark}=")

@@ -141,9 +141,9 @@ def test_errors_are_counted_for_any_status_and_logged_once() -> None:
 
 
 def test_nodes_that_are_sent_wait_for_their_pods_and_measurements() -> None:
-    made = make("safe", hindrance="the first measurements are awaited")
+    made = make("safe", hindrance="the first measurements have not arrived")
     _, answer = made.post(FILTER, about_nodes(WEB, [CALM]))
-    assert answer["Error"] == "the extender is not ready: the first measurements are awaited"
+    assert answer["Error"] == "the extender is not ready: the first measurements have not arrived"
     assert made.post(PRIORITIES, about_nodes(WEB, [CALM]))[0] == 503
 
 

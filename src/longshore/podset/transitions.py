@@ -1,4 +1,4 @@
-"""What happens to the members of a set, and what follows from it.
+"""The events of a set's members, and what follows from them.
 
 `react` is a pure function: it takes the members and an event, and returns the members that have changed and
 the actions to take.
@@ -17,7 +17,7 @@ from longshore.podset.stages import IN_PERMIT, MISSING, Cause, Stage
 
 
 class Do(Enum):
-    """What to do about a pod: the first five at once and in this order, the others with the next look."""
+    """An action for a pod. The first five are taken at once in this order, the others at the next look."""
 
     FREE_ROOM = "take back the room that is kept for the pod"
     REJECT = "reject the pod in Permit"
@@ -35,7 +35,7 @@ class Action(NamedTuple):
 
 
 class Reaction:
-    """What an event leads to. `changed` is by UID; None: the pod is no member any more."""
+    """The result of an event. `changed` is by UID; None means that the pod is no longer a member."""
 
     def __init__(self, members: Members, facts: Facts) -> None:
         self.members = members
@@ -120,7 +120,7 @@ class Left(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """The trigger means something else, or somebody has changed the plan. `in_flight` are UIDs."""
+    """The trigger has a new meaning, or another client has changed the plan. `in_flight` are UIDs."""
 
     in_flight: Collection[str]
 
@@ -139,7 +139,7 @@ class Reviewed(NamedTuple):
 
 
 class PlannedAgain(NamedTuple):
-    """Plan these again: the pods that are barred, or the whole set but for pods that are being bound."""
+    """These pods are planned again: the barred ones, or the whole set except pods that are being bound."""
 
     whole: bool
     in_flight: Collection[str] = ()
@@ -176,7 +176,7 @@ class PlanStored(NamedTuple):
                 why = Why(self.barred or REASON_UNSCHEDULABLE, message)
                 to.move(member, cause, why=why, refused=frozenset())
             elif member.planned_node(to.facts.entries) is not None:
-                # Else somebody has changed the plan since, and it is planned again.
+                # Otherwise another client has changed the plan, and the pod is planned again.
                 to.go_by_entry(member)
 
 
@@ -191,7 +191,7 @@ class FoundStored(NamedTuple):
             if member.uid in self.uids and member.uid not in self.waiting:
                 to.move(member, Cause.STORED_LATE)
             elif member.uid in self.uids and to.facts.entries.get(member.name) == member.found:
-                # Else it has found another node since, and that is stored next.
+                # Otherwise it has found another node meanwhile, and that is stored next.
                 to.move(member, Cause.STORED)
 
 
@@ -248,14 +248,14 @@ Event = _OfOne | Recalled | Reviewed | PlannedAgain | PlanStored | FoundStored
 
 
 def react(members: Members, event: Event, facts: Facts) -> Reaction:
-    """Return what the event leads to. The members themselves stay as they are."""
+    """Return the result of the event. The members themselves are not changed."""
     reaction = Reaction(members, facts)
     event.happens(reaction)
     return reaction
 
 
 def observed(pods: Iterable[Pod], facts: Facts) -> Members:
-    """The members as a scheduler that has just started sees them."""
+    """Return the members as a scheduler that has just started sees them."""
     members = Members()
     for pod in pods:
         members.update(react(members, Seen(pod), facts).changed)
@@ -263,7 +263,7 @@ def observed(pods: Iterable[Pod], facts: Facts) -> Members:
 
 
 def _follows(old: Member, new: Member, cause: Cause) -> Iterator[Do]:
-    """What follows from a change of stage."""
+    """Return the actions that follow from a change of stage."""
     if cause in (Cause.NOT_BOUND, Cause.LOST):
         # The engine tries it again by itself, unless it has waited in Permit for too long.
         if old.stage is Stage.GATHERED:

@@ -112,7 +112,7 @@ def test_a_set_that_does_not_exist(stage: Stage) -> None:
     stage.create(stage.member("one"), trigger("go", "letters"))
     for arguments in (("plan", "sheep"), ("plan", "sheep", "--preview")):
         error = the_error(stage.run(*arguments))
-        assert f"there is no pod set sheep in namespace {stage.namespace}: there are batch, letters" in error
+        assert f"there is no pod set sheep in namespace {stage.namespace}: it has batch, letters" in error
 
 
 # Previews.

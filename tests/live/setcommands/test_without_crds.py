@@ -19,4 +19,4 @@ def test_a_cluster_without_the_definitions_gets_one_line_with_the_command(
     ):
         error = the_error(stage.run(*arguments))
         assert error.startswith("error: the cluster does not know schedule")
-        assert error.endswith("s.planner.ciena.io: kubectl apply -f deploy/crds brings them\n")
+        assert error.endswith("s.planner.ciena.io: install them with kubectl apply -f deploy/crds\n")
