@@ -40,7 +40,7 @@ MISSING = (Stage.UNPLANNED, Stage.BARRED, Stage.PLANNED, Stage.QUEUED)
 _STARTING = (Stage.HELD, Stage.GATED, Stage.BINDING)
 
 
-class Cause(Enum):
+class Transition(Enum):
     """What happens to a pod, the stages in which it can happen, and the stage that it leads to."""
 
     RECALLED = "its trigger, or another client's change of the plan, recalls it", tuple(Stage), Stage.HELD
