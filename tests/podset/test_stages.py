@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from longshore.podset.stages import Transition, Stage
+from longshore.podset.stages import Stage, Transition
 
 PAGE = (Path(__file__).parents[2] / "docs" / "podsets.md").read_text()
 SECTION = PAGE.partition("## What happens to a pod of a set?\n")[2].partition("\n## ")[0]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from longshore.api import Pod
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.podset.members import GATE, Facts, Member, Members, Why
-from longshore.podset.stages import IN_PERMIT, MISSING, Transition, Stage
+from longshore.podset.stages import IN_PERMIT, MISSING, Stage, Transition
 
 
 class Do(Enum):
