@@ -37,6 +37,17 @@ def test_a_bind_that_goes_wrong_once_is_tried_again_on_the_planned_node(kind: st
     assert len(sets.plan_writes()) == 1
 
 
+def test_a_pod_whose_bind_fails_after_its_plan_was_deleted_is_planned_again() -> None:
+    faults = Faults(failed=1.0, until=0.5)
+    sets = Sets(*WORKERS, FIRED, member("a"), faults=faults, bind_latency=0.2, answer_latency=0.1)
+    sets.after(0.1)
+    (bind,) = sets.asked_for(Bind)
+    sets.delete(sets.stored_plan())
+    sets.after(10.0)
+    assert bind.name == "a"
+    assert sets.entries() == sets.nodes() != {}
+
+
 def test_a_pod_that_changes_is_not_tried_more_often_for_that() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), faults=Faults(failed=1.0))
     for number in range(40):

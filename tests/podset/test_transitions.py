@@ -25,6 +25,7 @@ from longshore.podset.transitions import (
     Reserved,
     Reviewed,
     Seen,
+    TriedAgain,
     observed,
     react,
 )
@@ -129,8 +130,17 @@ def test_a_pod_whose_bind_is_under_way_is_not_recalled() -> None:
 def test_a_pod_that_is_held_when_its_bind_fails_is_held_too() -> None:
     seen = Watched(member("a"), entries=PLANNED).happens(Reserved(A, "n1"), Recalled({A}))
     seen.facts = Facts(released=False, all_or_nothing=False, entries=PLANNED)
-    assert seen.happens(NotBound(A, "n1")).stage(A) is Stage.HELD
+    # It keeps its room until its next attempt: only the answer may have been lost.
+    assert seen.happens(NotBound(A, "n1")).stage(A) is Stage.BINDING
+    assert seen.happens(TriedAgain(A)).stage(A) is Stage.HELD
     assert (Do.INFORM, "a") in seen.did
+
+
+def test_a_pod_that_lost_its_entry_when_its_bind_failed_is_planned_again() -> None:
+    seen = Watched(member("a"), entries=PLANNED).happens(Reserved(A, "n1"), Recalled({A}))
+    seen.facts = seen.facts._replace(entries={})
+    assert seen.happens(NotBound(A, "n1")).stage(A) is Stage.BINDING
+    assert seen.happens(TriedAgain(A)).stage(A) is Stage.UNPLANNED
 
 
 def test_pods_in_permit_are_rejected_when_they_are_recalled() -> None:
@@ -288,6 +298,12 @@ class History(RuleBasedStateMachine):
         found = self.members.get(uid)
         self.in_permit.discard(uid)
         self.happens(NotBound(uid, found.planned_node(self.facts.entries) or node if found else node))
+
+    @rule(name=NAMES)
+    def is_tried_again(self, name: str) -> None:
+        uid = f"uid-default-{name}"
+        if uid not in self.in_permit:
+            self.happens(TriedAgain(uid))
 
     @rule(name=NAMES, node=NODES)
     def does_not_fit(self, name: str, node: str) -> None:

@@ -34,7 +34,16 @@ from longshore.podset.texts import (
     why_held,
     why_waits,
 )
-from longshore.podset.transitions import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen
+from longshore.podset.transitions import (
+    Left,
+    NotBound,
+    Recalled,
+    Refuted,
+    Reserved,
+    Reviewed,
+    Seen,
+    TriedAgain,
+)
 
 # Failures to bind a pod to its planned node before another node is planned.
 _MOST_FAILURES = 3
@@ -97,6 +106,12 @@ class PodSetController(SetsController):
     def not_bound(self, pod: Pod, node: str) -> None:
         if (state := self.state_of(pod)) is not None:
             self._admission.apply(state, NotBound(pod.metadata.uid, node))
+
+    def tried(self, pod: Pod) -> None:
+        if (state := self.state_of(pod)) is not None:
+            self._admission.apply(state, TriedAgain(pod.metadata.uid))
+            if state.needs_planning:
+                state.look(self._handle.now())
 
     def permit(self, pod: Pod, node: str) -> Status | Wait | None:
         """Let the pod be bound, or have it wait for other pods or until its entry is stored."""

@@ -229,7 +229,18 @@ class NotBound(NamedTuple):
         planned = to.facts.released and member.planned_node(to.facts.entries) == self.node
         if planned and member.stage in cause.stages:
             to.move(member, cause, failures=member.failures + 1)
-        elif member.stage is Stage.BINDING:
+
+
+class TriedAgain(NamedTuple):
+    """An attempt begins. Until now the pod has kept its room, because only the answer may have been lost."""
+
+    uid: str
+
+    def happens(self, to: Reaction) -> None:
+        member = to.members.get(self.uid)
+        if member is None or member.stage is not Stage.BINDING:
+            return
+        if not to.facts.released or member.planned_node(to.facts.entries) is None:
             to.review(member)
 
 
@@ -245,7 +256,7 @@ class Refuted(NamedTuple):
             to.move(member, Transition.REFUTED, refused=member.refused | {self.node}, failures=0)
 
 
-_OfOne = Seen | Left | Reserved | NotBound | Refuted
+_OfOne = Seen | Left | Reserved | NotBound | TriedAgain | Refuted
 Event = _OfOne | Recalled | Reviewed | PlannedAgain | PlanStored | FoundStored
 
 
