@@ -28,11 +28,11 @@ BUSY = (
 )
 OLD = pod("old").requests(cpu="2").on("busy")
 BY_PROMETHEUS = MeasurementSettings(provider="prometheus", address="http://127.0.0.1:9")
-AWAITED = "the first measurements are awaited"
+AWAITED = "the first measurements have not arrived"
 
 
 class Listed:
-    """A cluster that reports what the test says, when it says so. Nothing is written to it."""
+    """A cluster whose lists and changes come when the test calls for them. Nothing is written to it."""
 
     has_room = True
     may_write = True
@@ -85,7 +85,7 @@ class Listed:
 
 
 class Held:
-    """A provider that answers when it is let."""
+    """A provider that waits for the test before it answers."""
 
     def __init__(self, answer: Values | Exception) -> None:
         self._answer = answer
@@ -143,7 +143,7 @@ def mean(engine: Engine) -> float:
 async def test_nodes_arrive_before_their_pods(
     made: Callable[[FollowedCluster, Engine, MeasurementSettings], ExtenderHost | Follower],
 ) -> None:
-    """What their pods use is in the measurement already: it does not count once more."""
+    """The measurement already includes the pods, so they are not counted again."""
     cluster, engine = Listed(), Engine()
     runs = made(cluster, engine, MeasurementSettings(max_age=float("inf")))
     async with running(runs):

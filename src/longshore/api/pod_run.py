@@ -1,7 +1,7 @@
-"""Pods once more, as far as it shows how they fare: their phase, and the runs of their containers.
+"""A view of pods that shows how they run: their phase, and the runs of their containers.
 
-Scheduling has no use for this, so ordinary pods do without it. It is watched apart, by those who learn from
-what becomes of pods.
+Scheduling has no use for this, so ordinary pods do without it. It is watched only for plugins that
+learn from the outcomes of pods.
 """
 
 from longshore.api.meta import ApiObject, ApiStruct, ObjectMeta
@@ -19,14 +19,14 @@ class TerminatedState(ApiStruct):
 
 
 class ContainerState(ApiStruct):
-    """One of the two, or none: it waits."""
+    """At most one of the two is set; a container without either waits."""
 
     running: RunningState | None = None
     terminated: TerminatedState | None = None
 
 
 class ContainerRun(ApiStruct):
-    """A container's run now, and the one before it."""
+    """The current run of a container, and the one before it."""
 
     name: str = ""
     restart_count: int = 0
@@ -49,7 +49,7 @@ class PodRun(ApiObject):
 
     @classmethod
     def of(cls, pod: Pod) -> "PodRun":
-        """What an ordinary pod tells of it: the phase alone."""
+        """Return the view of an ordinary pod, which shows only the phase."""
         meta = pod.metadata
         return cls(
             metadata=ObjectMeta(

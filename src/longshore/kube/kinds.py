@@ -37,7 +37,7 @@ from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGG
 
 _STORAGE = "storage.k8s.io"
 
-# Pods that have ended take no room: to the scheduler they are deleted.
+# Pods that have ended take no room: for the scheduler they are deleted.
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
