@@ -1,7 +1,7 @@
-"""Pods once more, as far as it shows how they fare: their phase, and the runs of their containers.
+"""A second view of pods, which shows how they run: their phase, and the runs of their containers.
 
-Scheduling has no use for this, so ordinary pods do without it. It is watched apart, by those who learn from
-what becomes of pods.
+Scheduling does not need this, so `Pod` does not have it. Agents that learn from the outcomes of pods watch it
+separately.
 """
 
 from longshore.api.meta import ApiObject, ApiStruct, ObjectMeta
@@ -19,14 +19,14 @@ class TerminatedState(ApiStruct):
 
 
 class ContainerState(ApiStruct):
-    """One of the two, or none: it waits."""
+    """At most one of the two is set. If neither is, the container is waiting."""
 
     running: RunningState | None = None
     terminated: TerminatedState | None = None
 
 
 class ContainerRun(ApiStruct):
-    """A container's run now, and the one before it."""
+    """The current run of a container, and the one before it."""
 
     name: str = ""
     restart_count: int = 0
@@ -49,7 +49,7 @@ class PodRun(ApiObject):
 
     @classmethod
     def of(cls, pod: Pod) -> "PodRun":
-        """What an ordinary pod tells of it: the phase alone."""
+        """Return what a `Pod` shows of its run, which is the phase. The runs of its containers are empty."""
         meta = pod.metadata
         return cls(
             metadata=ObjectMeta(
