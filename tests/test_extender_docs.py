@@ -13,7 +13,7 @@ import click
 import msgspec
 import pytest
 import yaml
-from tests.deploy.extenders import ACCOUNT, FOLDER, SCHEDULER, Manifest, running
+from tests.deploy.extender_manifests import ACCOUNT, FOLDER, SCHEDULER, Manifest, running
 from tests.pages import ROOT, Page, Session
 
 from longshore.agents import annotations

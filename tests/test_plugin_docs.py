@@ -52,7 +52,7 @@ def run(script: str, folder: Path, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("containing", ["pytest", "longshore plugins"])
-def test_commands_print_what_is_shown(folder: Path, containing: str) -> None:
+def test_commands_print_the_output_on_the_page(folder: Path, containing: str) -> None:
     lines = console(containing).splitlines()
     printed = run("\n".join(["set -e", *(line[2:] for line in lines if line.startswith("$ "))]), folder)
     for line in lines:

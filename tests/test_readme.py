@@ -29,7 +29,7 @@ def block(language: str, containing: str) -> str:
     return str(found)
 
 
-def test_the_demo_picture_shows_what_the_demo_prints() -> None:
+def test_the_demo_picture_shows_the_output_of_the_demo() -> None:
     drawn = demo_picture.picture(demo_picture.demo_output())
     assert demo_picture.FILE.read_text() == drawn, "draw it again: python -m tests.demo_picture"
 

@@ -44,7 +44,7 @@ def test_valid_numbers_are_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["NaN", "Inf", "-infinity"])
-def test_infinite_and_nan_are_read_as_such(text: str) -> None:
+def test_infinite_and_nan_are_parsed_as_numbers(text: str) -> None:
     found = number(text)
     assert found is not None
     assert not np.isfinite(found)
@@ -57,7 +57,7 @@ def test_a_text_that_is_not_a_number_is_none(text: str) -> None:
     assert number(text) is None
 
 
-def test_usage_is_what_is_not_free() -> None:
+def test_usage_is_the_rest_of_the_free_amount() -> None:
     cluster = read(annotated(mean_free_cpu="1500", std_free_cpu="200", forcasted_free_cpu="1000"))
     assert measured(cluster, "cpu/mean") == 2500
     assert measured(cluster, "cpu/std") == 200

@@ -97,12 +97,12 @@ def test_a_pending_pod_or_one_without_a_node_has_no_outcome() -> None:
     assert Story().tell(run("Pending"), time=200).tell(run("Failed", node=""), time=201).rewards == []
 
 
-def test_a_completed_pod_did_well() -> None:
+def test_a_completed_pod_counts_as_a_success() -> None:
     story = Story().tell(run("Running"), time=200).tell(run("Succeeded"), time=300)
     assert story.wait(until=9999).rewards == [1.0]
 
 
-def test_a_pod_did_well_once_it_has_been_up_for_long_enough() -> None:
+def test_a_pod_counts_as_a_success_after_running_for_long_enough() -> None:
     pod = run("Running", container(up(200)))
     story = Story().tell(pod, time=201)
     assert story.outcomes.deadline == 800
@@ -112,7 +112,7 @@ def test_a_pod_did_well_once_it_has_been_up_for_long_enough() -> None:
     assert story.tell(run("Succeeded"), time=10_000).rewards == [1.0]
 
 
-def test_a_pod_that_failed_before_it_was_up_for_long_enough_did_not_do_well() -> None:
+def test_a_pod_that_failed_before_running_for_long_enough_is_no_success() -> None:
     story = Story().tell(run("Running", container(up(200))), time=201).tell(run("Failed"), time=210)
     assert story.wait(until=9999).rewards == [0.0]
 

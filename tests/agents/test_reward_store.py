@@ -36,7 +36,7 @@ def test_a_value_that_is_the_best_anyway_is_not_written() -> None:
     assert encoded(rewards, now=NOW + 100 * 86_400)["rewards"] == ""
 
 
-def test_a_pair_that_does_well_where_others_fail_is_written() -> None:
+def test_a_pair_that_succeeds_where_others_fail_is_written() -> None:
     rewards = table()
     rewards.reward("bad", "n1", 0.0, time=NOW)
     rewards.reward("good", "n1", 1.0, time=NOW)

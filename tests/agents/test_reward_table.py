@@ -67,7 +67,7 @@ def test_a_new_type_is_expected_to_fail_where_others_fail() -> None:
     assert scores(rewards, "new", "n1", "n2") == [50, 100]
 
 
-def test_a_type_that_fails_where_others_do_well_is_expected_to_fail_elsewhere() -> None:
+def test_a_type_that_fails_where_others_succeed_is_expected_to_fail_elsewhere() -> None:
     rewards = table()
     for _ in range(20):
         rewards.reward("D", "n1", 0.0, time=0.0)

@@ -1,4 +1,4 @@
-"""What pinning would change and what it warns of, without a cluster."""
+"""The changes and warnings of a pin, without a cluster."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_other_nodes_keep_the_label_if_asked() -> None:
     assert found.warnings == ()
 
 
-def test_what_is_so_already_is_not_written() -> None:
+def test_a_label_that_exists_already_is_not_written() -> None:
     found = planned(WEB, labeled("n1"), node("n2"))
     assert found.changes == {}
     assert not found.pins[0].changed
@@ -172,7 +172,7 @@ def test_an_older_label_on_another_node_is_a_warning_and_stays() -> None:
 
 
 def test_the_pin_of_another_pod_that_looks_older_is_no_warning() -> None:
-    """Of web-0 in namespace eu, for scheduler mine."""
+    """Return the pins of web-0 in namespace eu, for the scheduler `mine`."""
     found = planned(WEB.scheduler("mine.eu"), node("n1"), labeled("n2", key="rf.scheduler.mine.eu/web-0"))
     assert found.warnings == ()
 

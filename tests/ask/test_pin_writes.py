@@ -1,4 +1,4 @@
-"""`longshore pin` and `longshore unpin` on the real control plane, with nodes of their own."""
+"""`longshore pin` and `longshore unpin` on the real control plane, on nodes that no other test uses."""
 
 import json
 import os
@@ -33,14 +33,14 @@ Done = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
-    """Three nodes; the labels of each test have the name of its namespace in them."""
+    """Three nodes. The labels of each test contain the name of its namespace."""
     names = control_plane.add_nodes(3, prefix=f"pin-{secrets.token_hex(3)}-")
     yield names
     control_plane.kubectl("delete", "node", *names)
 
 
 class Commands:
-    """Calls the commands about one namespace, as the administrator or with another kubeconfig."""
+    """Runs the commands for one namespace, as the administrator or with another kubeconfig."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self.plane, self.namespace = plane, namespace
@@ -72,7 +72,7 @@ class Commands:
         self.plane.kubectl("label", "node", node, f"{key}={value}")
 
     def pins(self, word: str = "") -> dict[tuple[str, str], str]:
-        """All labels with the word in them, the namespace unless another is said: value by node and key."""
+        """Return all labels that contain the word, by default the namespace: values by node and key."""
         listed = self.plane.get("/api/v1/nodes")
         return {
             (node["metadata"]["name"], key): value
@@ -100,7 +100,7 @@ def the_error(done: Done, *, code: int = 1) -> str:
 
 
 def stateful_set(plane: ControlPlane, namespace: str, nodes: Mapping[str, str], *, replicas: int) -> None:
-    """A StatefulSet `db` whose pods are bound to these nodes, as far as there are any."""
+    """Create a StatefulSet `db`, and bind its first pods to these nodes."""
     pod = manifest("db", scheduler="static", labels={"app": "db"})
     body = {
         "apiVersion": "apps/v1",
@@ -243,7 +243,7 @@ def test_invalid_names_are_an_error(
 
 
 async def test_an_answer_that_is_lost_half_way(commands: Commands, nodes: list[str]) -> None:
-    """The new label is there, the old one not yet gone, and this is told."""
+    """The new label is written, the old label remains, and the error says so."""
 
     class Cut(Client):
         async def request(self, method: str, path: str, **more: Any) -> bytes:
@@ -277,7 +277,7 @@ def test_a_stateful_set_is_recorded_where_its_pods_run(commands: Commands, nodes
 
 
 def test_a_pod_outside_the_stateful_set_is_not_pinned(commands: Commands, nodes: list[str]) -> None:
-    """Of a name that its own might have."""
+    """Such a pod has a name that a pod of the StatefulSet could have."""
     stateful_set(commands.plane, commands.namespace, {"db-0": nodes[0]}, replicas=1)
     stray = manifest("db-7", scheduler="static", labels={"app": "other"})
     stray["spec"]["nodeName"] = nodes[0]
@@ -312,10 +312,10 @@ def test_nothing_is_recorded_if_one_of_the_nodes_may_not_be_patched(
     assert commands.pins() == {}
 
 
-# What is pinned.
+# Listing pins.
 
 
-def test_what_is_pinned_as_json(commands: Commands, nodes: list[str]) -> None:
+def test_pins_are_printed_as_json(commands: Commands, nodes: list[str]) -> None:
     stateful_set(commands.plane, commands.namespace, {"db-0": nodes[0], "db-1": nodes[1]}, replicas=3)
     for number, value in enumerate(("", "force", "whatever")):
         commands.label(nodes[0], commands.key(f"db-{number}", "static"), value)
@@ -329,7 +329,7 @@ def test_what_is_pinned_as_json(commands: Commands, nodes: list[str]) -> None:
     assert {each["scheduler"] for each in ours} == {"static"}
 
 
-def test_what_is_pinned_as_a_table_as_wide_as_it_has_to_be(commands: Commands, nodes: list[str]) -> None:
+def test_pins_are_printed_as_a_table_as_wide_as_its_cells(commands: Commands, nodes: list[str]) -> None:
     scheduler = f"table-{secrets.token_hex(3)}"
     pod = "a-name-that-does-not-fit-into-80-columns-beside-the-rest-0"
     older = f"rf.scheduler.{scheduler}/web-0"
@@ -370,7 +370,7 @@ def test_a_label_without_a_scheduler_is_a_warning(commands: Commands, nodes: lis
     assert f"warning: {key} on {nodes[0]} pins nothing, because it does not name a scheduler\n" in done.stderr
 
 
-# Taking pins away.
+# Removing pins.
 
 
 def test_a_pin_is_removed_from_all_nodes(commands: Commands, nodes: list[str]) -> None:
@@ -399,7 +399,7 @@ def test_the_older_form_is_removed_too_and_reported(commands: Commands, nodes: l
 def test_a_label_that_may_pin_another_pod_stays_and_is_a_warning(
     commands: Commands, nodes: list[str]
 ) -> None:
-    """In the older form it is for scheduler `mine.<namespace>`; else for `mine`, in the namespace."""
+    """The older form of the label is for `mine.<namespace>`, the newer form for `mine` in the namespace."""
     scheduler = f"mine.{commands.namespace}"
     unclear = f"rf.scheduler.{scheduler}/web-0"
     commands.label(nodes[0], unclear)

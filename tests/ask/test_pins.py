@@ -1,4 +1,4 @@
-"""What is pinned, read back from labels that anyone may have written; without a cluster."""
+"""Pins, parsed from labels that any client may have written, without a cluster."""
 
 from longshore.api import Node, Pod
 from longshore.ask.pins import ListedPin, labels_of, listed_pins
@@ -24,7 +24,7 @@ def the_one(*things: Node | Pod) -> ListedPin:
     return entry
 
 
-def test_a_pod_where_it_is_pinned() -> None:
+def test_a_pod_on_the_node_of_its_pin() -> None:
     entry = the_one(labeled("n1", **{NEW: "whatever"}), WEB.on("n1"))
     assert (entry.scheduler, entry.namespace, entry.pod) == ("static", "shop", "web-0")
     assert [(each.name, each.force) for each in entry.nodes] == [("n1", False)]

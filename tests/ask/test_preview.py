@@ -1,11 +1,11 @@
-"""What a plan would be, beside what the scheduler of a simulated cluster does when the set is released."""
+"""The preview of a plan, compared with what the simulated scheduler does when the set is released."""
 
 from dataclasses import replace as replaced
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger, worker
 
 from longshore.api import ObjectMeta, SchedulePlan, SchedulePlanSpec, Service
 from longshore.api.meta import ApiObject
@@ -28,7 +28,7 @@ def shown(
     objective: Objective | None = None,
     budget: float | None = None,
 ) -> Preview:
-    """Of the set `batch`, with the first of equal nodes, as in the simulation."""
+    """Preview the set `batch` with the first of equal nodes, as in the simulation."""
     setup = setup or planner_setup()
     first = replace(setup.configuration, longshore=LongshoreSettings(tie_break="first"))
     return preview(
@@ -122,7 +122,7 @@ def test_entries_of_the_stored_plan_are_kept_and_the_rest_is_added() -> None:
 
 
 def test_entries_are_kept_even_if_another_pod_has_no_room() -> None:
-    """As by the scheduler: entries are obeyed, and only a set that goes as a whole gives them up."""
+    """As in the scheduler, existing entries hold, and only an all-or-nothing set gives them up."""
     cluster = (
         worker("n1"),
         worker("n2", cpu="2"),

@@ -1,4 +1,4 @@
-"""What `longshore risk` tells about nodes, against numbers that were worked out elsewhere."""
+"""The numbers of `longshore risk`, compared with numbers that were computed independently."""
 
 import pytest
 
@@ -18,7 +18,7 @@ POD = demand({"cpu": "500m", "memory": "1Gi"})
 
 
 def loaded(name: str, cpu: tuple[int, int], memory: tuple[int, int], **more: str) -> Node:
-    """A node of 8 cores and 16 GiB; mean and deviation of what is free."""
+    """Return a node of 8 cores and 16 GiB, given mean and deviation of its free resources."""
     told = {
         "mean-free-cpu": str(cpu[0]),
         "std-free-cpu": str(cpu[1]),
@@ -127,7 +127,7 @@ def test_a_deviation_of_zero_has_no_distribution() -> None:
 
 
 def test_an_unknown_deviation_is_shown_as_unknown() -> None:
-    """As from metrics-server, of which a single question gives a single sample."""
+    """One request to metrics-server gives one sample."""
     once = {"cpu/mean": {"bare": (6000.0, NOW)}, "cpu/p99": {"bare": (6000.0, NOW)}}
     cpu = the_only(look(BARE, values=once)).resources["cpu"]
     assert (cpu.mean, cpu.deviation, cpu.sigma, cpu.risk) == (6000.0, None, 0.0, 0.0)
@@ -141,7 +141,7 @@ def test_a_deviation_that_no_distribution_has() -> None:
     assert (cpu.alpha, cpu.beta, cpu.risk) == (None, None, 1.0)
 
 
-def test_what_was_measured_too_long_ago_is_not_known() -> None:
+def test_a_measurement_that_is_too_old_counts_as_unknown() -> None:
     then = {"longshore.dev/measured-at": "2027-01-15T07:50:00Z"}
     assert the_only(look(loaded("n", (900, 300), (2 * GI, GI), **then))).risk is None
 

@@ -1,7 +1,7 @@
-"""Which pods are elsewhere than planned, and what is a mismatch only if one is strict."""
+"""Pods on other nodes than planned, and mismatches that count only with --strict."""
 
 from tests.ask.test_preview import stored
-from tests.podset.stage import member
+from tests.podset.simulated_sets import member
 
 from longshore.api import Pod, SchedulePlan
 from longshore.ask.pod_sets import Found
@@ -24,7 +24,7 @@ def reasons(found: Verification) -> dict[str, str]:
     return {each.pod: each.reason for each in found.mismatches}
 
 
-def test_pods_where_they_are_planned() -> None:
+def test_pods_on_their_planned_nodes() -> None:
     found = compared(member("a").on("n1"), member("b").on("n2"), plans=(stored(a="n1", b="n2"),), strict=True)
     assert found.holds
     assert (found.plans, found.entries) == (1, 2)

@@ -1,4 +1,4 @@
-"""`longshore agent`: the skeleton of a new agent works as it is written, and bad names are refused."""
+"""`longshore agent`: the skeleton of a new agent works without changes, and bad names are refused."""
 
 import ast
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.deploy.extenders import Manifest
+from tests.deploy.extender_manifests import Manifest
 from tests.deploy.test_extenders import generic, manifest
 from tests.waiting import eventually
 
@@ -35,7 +35,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a new agent, and beside it nothing."""
+    """The folder of a new agent, next to no other file."""
     folder = tmp_path_factory.mktemp("new")
     done = run("longshore", "agent", "new", "calm-nodes", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ def test_a_new_agent_is_a_plugin_of_a_simulation(written: Path) -> None:
 
 @pytest.fixture(scope="module")
 def served(written: Path) -> Iterator[str]:
-    """Where the new agent answers, behind no cluster."""
+    """The URL at which the new agent answers, without a cluster."""
     log = written.parent / "extender.log"
     serving = re.compile(r'"port":(\d+).*"event":"serving"')
     command = ["extender", "--agents", "./calm-nodes/calm_nodes.py", "--port", "0", "--standalone"]
@@ -95,7 +95,7 @@ def served(written: Path) -> Iterator[str]:
 
 
 def ask(url: str, nodes: dict[str, str]) -> Any:
-    """About a pod that asks for 500m, and nodes of 4 CPUs with so much of it free."""
+    """Ask about a pod that requests 500m and nodes of 4 CPUs, given the CPU that is free on each."""
     items = [
         {
             "metadata": {"name": name, "annotations": {"mean-free-cpu": free}},
@@ -114,7 +114,7 @@ def ask(url: str, nodes: dict[str, str]) -> Any:
         return json.loads(answer.read())
 
 
-def test_a_new_agent_answers_what_a_kube_scheduler_would_ask(served: str) -> None:
+def test_a_new_agent_answers_the_requests_of_a_kube_scheduler(served: str) -> None:
     """2000m of 4000m in use are 62.5 % with the pod, and the variable says 60."""
     nodes = {"busy": "2000", "calm": "3500"}
     filtered = ask(f"{served}/predicates/calm-nodes", nodes)
@@ -125,7 +125,7 @@ def test_a_new_agent_answers_what_a_kube_scheduler_would_ask(served: str) -> Non
 
 
 def test_the_example_on_the_page_of_a_new_agent_is_true(written: Path) -> None:
-    """A node of 4 CPUs that uses 2000m, and a pod that asks for 500m: 62.5 %, and a score of 37."""
+    """A node of 4 CPUs that uses 2000m and a pod that requests 500m: 62.5 % used, so the score is 37."""
     text = (written / "calm-nodes.md").read_text()
     assert "100 * 2500 / 4000 = 62.5" in text
     assert "scores 37; kube-scheduler gets 4 of 10" in text
@@ -138,7 +138,7 @@ def test_the_example_on_the_page_of_a_new_agent_is_true(written: Path) -> None:
 
 
 def test_the_manifest_of_a_new_agent_is_like_ours(written: Path) -> None:
-    """But for the volume that brings the agent's file."""
+    """Only the volume with the agent's file differs."""
     found = Manifest.read(written / "extender.calm-nodes.yaml")
     container = found.extenders["my-extender-ctr-1"]
     [mount] = container.pop("volumeMounts")
@@ -148,7 +148,7 @@ def test_the_manifest_of_a_new_agent_is_like_ours(written: Path) -> None:
     assert generic(found) == generic(manifest("safe"))
 
 
-def test_what_was_written_is_formatted_and_has_no_lint(written: Path) -> None:
+def test_the_generated_code_is_formatted_and_passes_the_linter(written: Path) -> None:
     for arguments in (["format", "--check"], ["check", "--select", "E,F,W,N,UP,B"]):
         isolated = ["--isolated", "--line-length", "110", "--target-version", "py311"]
         done = run("ruff", *arguments, *isolated, ".", cwd=written)

@@ -1,4 +1,4 @@
-"""`longshore annotate` as it is called: with a real Prometheus, once and again, and what is wrong."""
+"""`longshore annotate` from the command line: passes with a real Prometheus, and errors."""
 
 import io
 import json
@@ -38,7 +38,7 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> Done:
 
 @pytest.fixture(scope="module")
 def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
-    """Two of 8 cores and 32 GiB, with a label of their own."""
+    """Two nodes of 8 cores and 32 GiB with a label that no other node has."""
     label = node_name("annotated")
     made = control_plane.add_nodes(2, prefix=f"{label}-", labels={"set": label})
     yield made
@@ -47,13 +47,13 @@ def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
 
 @pytest.fixture
 def these(control_plane: ControlPlane, nodes: list[str]) -> list[str]:
-    """What chooses them and no others."""
+    """The label selector that matches only these nodes."""
     return ["--kubeconfig", str(control_plane.kubeconfig), "-l", f"set={nodes[0].rpartition('-')[0]}"]
 
 
 @pytest.fixture
 def source(prometheus: MonitoredNodes, tmp_path: Path) -> str:
-    """A file that names Prometheus."""
+    """A configuration file with the address of Prometheus."""
     file = tmp_path / "measurements.yaml"
     file.write_text(f"provider: prometheus\naddress: {prometheus.url}\nnodeFrom: name\n")
     return str(file)
@@ -71,7 +71,7 @@ def test_values_from_prometheus_are_written(
     these: list[str],
     source: str,
 ) -> None:
-    """A node that idles steadily does not vary, although its counters rise and rise."""
+    """The load of a steadily idle node does not vary, although its counters keep rising."""
     now = time.time()
     prometheus.put(history(f"{nodes[0]}:9100", until=now, cores=steady(0.04), memory=steady(3 * GIB)))
     done = run(*these, "--measurements", source, "--once", "-o", "json")
@@ -87,7 +87,7 @@ def test_values_from_prometheus_are_written(
     assert "mean-free-cpu" not in annotations(control_plane, nodes[1])
 
 
-def test_what_pods_ask_for_is_written_without_prometheus(
+def test_requests_of_pods_are_written_without_prometheus(
     control_plane: ControlPlane, nodes: list[str], these: list[str]
 ) -> None:
     done = run(*these, "--only", "allocation", "--once")
@@ -148,7 +148,7 @@ def test_the_port_of_the_exporter_tells_its_series_from_others(
 
 
 def test_a_prometheus_that_does_not_answer_is_one_line(these: list[str]) -> None:
-    """It is looked for where the original's variables say."""
+    """The variables of the original agent give the address of Prometheus."""
     done = run(*these, "--once", variables={"PROM_IP": "127.0.0.1", "PROM_PORT": "1"})
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -179,7 +179,7 @@ def test_a_prometheus_that_does_not_answer_is_one_line(these: list[str]) -> None
         (("--once",), {}, 1, "no kubeconfig found"),
     ],
 )
-def test_what_is_wrong_is_one_line(
+def test_each_error_is_one_line(
     arguments: tuple[str, ...], variables: dict[str, str], code: int, words: str
 ) -> None:
     done = run(*arguments, variables=variables)
@@ -198,7 +198,7 @@ def test_variables_without_effect_are_a_warning() -> None:
     ]
 
 
-def test_a_file_that_names_what_is_written_as_its_source(tmp_path: Path) -> None:
+def test_a_file_with_the_written_annotations_as_its_source_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "measurements.yaml"
     file.write_text("provider: annotations\n")
     done = run("--measurements", str(file), "--once")

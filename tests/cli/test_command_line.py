@@ -1,4 +1,4 @@
-"""The command line as a whole: quick help, examples, and one clear line for what is wrong."""
+"""The command line as a whole: quick help, examples, and one clear line for each error."""
 
 import resource
 import subprocess
@@ -42,7 +42,7 @@ def test_summaries_of_the_overview_are_those_of_the_commands() -> None:
 
 
 def test_help_is_quick() -> None:
-    """The processor time of the fastest of several: numpy alone would take longer."""
+    """The fastest of several runs counts. Loading numpy alone would take more processor time."""
     times = []
     for _ in range(7):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""`longshore config check`: what it prints for files good and bad."""
+"""`longshore config check`: its output for valid and invalid files."""
 
 import json
 import subprocess
@@ -103,7 +103,7 @@ def test_a_file_that_is_not_there_gets_one_line(file: Path) -> None:
     assert done.stderr == f"error: cannot read the configuration {file}: No such file or directory\n"
 
 
-def test_a_file_may_enable_plugins_of_its_own_and_of_the_command_line(file: Path) -> None:
+def test_a_file_may_enable_plugins_from_itself_and_from_the_command_line(file: Path) -> None:
     function = "from longshore.framework import score_plugin\n@score_plugin\ndef {}(pod, node): return 0\n"
     (file.parent / "found.py").write_text(function.format("found"))
     (file.parent / "given.py").write_text(function.format("given"))

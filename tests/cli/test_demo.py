@@ -1,4 +1,4 @@
-"""The demo: what it prints, in a terminal and into a pipe."""
+"""The demo: its output in a terminal and into a pipe."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_numbers_in_the_json_output_add_up() -> None:
         assert node["memory"] <= node["memory_allocatable"]
 
 
-def test_json_tells_of_the_set() -> None:
+def test_the_json_output_contains_the_set() -> None:
     result = json.loads(printed("--nodes", "4", "--pods", "50", "-o", "json"))
     podset = result["set"]
     assert podset["held"] == 17
@@ -93,7 +93,7 @@ def test_json_tells_of_the_set() -> None:
     assert podset["planGone"] is True
 
 
-def test_no_pods_at_all() -> None:
+def test_a_demo_without_pods() -> None:
     text = printed("--pods", "0")
     assert "0 bound, 0 pending, 0 preempted" in text
     assert "the set batch has no pods" in text

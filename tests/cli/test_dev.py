@@ -1,4 +1,4 @@
-"""`longshore dev` as a user runs it, against clusters in a cache folder of the test's own."""
+"""`longshore dev` as a user runs it, with clusters in a separate cache folder."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def _processes(name: str) -> list[Owner]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The programs that are built already, and no cluster; those that a test leaves running are ended."""
+    """A cache with built programs and no clusters. Clusters that a test leaves running are stopped."""
     built = cache_folder() / "control-plane"
     folder = tmp_path / "a folder"
     folder.mkdir()
@@ -56,7 +56,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
-    """Programs that cannot run, made by a stand-in for the compiler."""
+    """Programs that cannot run, made by a fake compiler."""
     return FakeGo(tmp_path, monkeypatch)
 
 

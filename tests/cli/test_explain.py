@@ -1,4 +1,4 @@
-"""`longshore explain`, from a file: a small cluster with a pod for every kind of answer."""
+"""`longshore explain` with a recorded file: a small cluster with a pod for each kind of answer."""
 
 import json
 import re
@@ -104,7 +104,7 @@ def test_a_saved_cluster_is_the_same_when_it_is_read(file: Path) -> None:
     assert msgspec.to_builtins(again) == msgspec.to_builtins(CLUSTER)
 
 
-def test_the_page_shows_what_is_printed(file: Path) -> None:
+def test_the_page_shows_the_output(file: Path) -> None:
     blocks = re.findall(r"^```console\n(.*?)^```", EXPLAIN.read_text(), flags=re.MULTILINE | re.DOTALL)
     shown = [block.partition("\n") for block in blocks if block.startswith("$ longshore explain")]
     assert len(shown) == 4
@@ -125,7 +125,7 @@ def test_json_has_every_node_with_every_plugin(file: Path) -> None:
     assert (answer["preemption"], answer["rank"]) == (None, 0)
 
 
-def test_a_pod_that_has_a_node_does_not_stand_in_its_own_way(file: Path) -> None:
+def test_a_pod_that_has_a_node_does_not_block_itself(file: Path) -> None:
     answer = as_json(file, "db")
     assert answer["explanation"]["feasible"] == ["a2", "b1"]
     assert (answer["pod"]["node"], answer["rank"]) == ("b1", 1)

@@ -1,4 +1,4 @@
-"""`longshore extender` from the outside: its flags, its environment and what it says when it cannot start."""
+"""`longshore extender` as a process: its flags, its environment, and its errors when it cannot start."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def refused(*arguments: str, **env: str) -> str:
-    """The last line of one that does not start."""
+    """Return the last line of a process that does not start."""
     done = subprocess.run(
         [sys.executable, "-m", "longshore", "extender", *arguments],
         env=environment(**env),
@@ -50,7 +50,7 @@ class Extender:
     lines: list[dict[str, object]] = field(default_factory=list)
 
     def read(self, event: str) -> Mapping[str, object]:
-        """The log up to the line of this event."""
+        """Return the log up to the line with this event."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.lines.append(json.loads(line))
@@ -102,7 +102,7 @@ def test_an_unknown_log_level_is_a_warning_and_means_info() -> None:
 
 
 def _log_after_requests(level: str) -> list[dict[str, str]]:
-    """Of two filters, three priorities and one request that no kube-scheduler makes; probes beside them."""
+    """Two filters, three priorities, one request that no kube-scheduler sends, and probes in between."""
     port = Port()
     port.release()
     process = subprocess.Popen(
@@ -113,7 +113,7 @@ def _log_after_requests(level: str) -> list[dict[str, str]]:
     said = json.dumps({"Pod": {}, "Nodes": {"items": [{"metadata": {"name": "a"}}]}}).encode()
     statuses = []
     try:
-        # Nothing says that it serves, at some levels.
+        # At some levels no line tells that it serves.
         eventually(
             lambda: (process.poll(), _status(port.number, "healthz")),
             lambda found: found[0] is not None or found[1] == 200,
@@ -153,10 +153,10 @@ def _status(port: int, path: str, body: bytes | None = None) -> int:
         ("ERROR", 0, 0, 0, set()),
     ],
 )
-def test_levels_leave_out_what_is_below_them(
+def test_each_level_leaves_out_the_lower_ones(
     level: str, asked: int, answered: int, malformed: int, kept: set[str]
 ) -> None:
-    """A line `asked` is there for each request, one `answered` for each that an agent had an answer to."""
+    """Each request has a line `asked`, and each request that an agent answered has a line `answered`."""
     log = _log_after_requests(level)
     count = Counter(line["event"] for line in log)
     found = count["asked"], count["answered"], count["malformed request"]
@@ -206,7 +206,7 @@ def test_fine_scores_are_out_of_a_hundred() -> None:
     with running("--agents=safe", *_STANDALONE[1:], "--port=0", "--fine-scores") as extender:
         url = f"http://127.0.0.1:{extender.lines[-1]['port']}/scheduler/priorities/safe-balance"
         with urllib.request.urlopen(url, data=json.dumps(said).encode(), timeout=10) as answer:
-            # Of a mean of 40 percent, and a deviation of 12.5 percent.
+            # From a mean of 40 percent and a deviation of 12.5 percent.
             assert json.loads(answer.read()) == [{"Host": "a", "Score": 62}]
 
 

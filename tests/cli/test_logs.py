@@ -1,4 +1,4 @@
-"""Lines of the log: one JSON object each, whatever is told."""
+"""Each line of the log is one JSON object, for any message."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`longshore pin` and `longshore unpin` before they ask the API server: which arguments go together."""
+"""`longshore pin` and `longshore unpin` before any request: which arguments can be combined."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`longshore plugins`: what is called at which point."""
+"""`longshore plugins`: which plugins are called at each extension point."""
 
 import json
 import subprocess
@@ -48,13 +48,13 @@ def test_the_default_profile_in_the_order_of_the_points() -> None:
 
 
 def test_a_point_shows_only_plugins_that_are_called_there() -> None:
-    """NodePorts is at preFilter in kube-scheduler; here it needs nothing there."""
+    """kube-scheduler calls NodePorts at preFilter; Longshore's NodePorts has no work there."""
     profile, _ = json.loads(plugins("-o", "json").stdout)["profiles"]
     assert "NodePorts" not in [plugin["name"] for plugin in profile["points"]["preFilter"]]
     assert "NodePorts" in [plugin["name"] for plugin in profile["points"]["filter"]]
 
 
-def test_the_profile_of_pod_sets_is_there_as_in_run() -> None:
+def test_the_profile_for_pod_sets_exists_as_in_run() -> None:
     content = json.loads(plugins("--plugin", "mine.py", "-o", "json").stdout)
     _, sets = content["profiles"]
     assert sets["schedulerName"] == "podset-planner-scheduler"

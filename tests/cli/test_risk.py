@@ -1,4 +1,4 @@
-"""`longshore risk` as it is called: its table, its JSON, its picture, and one line for what is wrong."""
+"""`longshore risk` from the command line: its table, its JSON, its picture, and one line for each error."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def run(*arguments: str, environment: Mapping[str, str] | None = None, code: str
 
 @pytest.fixture(scope="module")
 def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
-    """One that is warm, one that is full and one that nobody measured, of 8 cores and 16 GiB."""
+    """A warm node, a full node and a node without measurements, each with 8 cores and 16 GiB."""
     made = control_plane.add_nodes(3, prefix=f"risky-{secrets.token_hex(3)}-", memory="16Gi")
     for name, told in zip(made, (WARM, FULL), strict=False):
         control_plane.kubectl("annotate", "node", name, *(f"{key}={text}" for key, text in told.items()))
@@ -122,7 +122,7 @@ def test_a_table_that_no_terminal_reads_has_no_colours(
     assert picture.read_bytes().startswith(MAGIC[".png"])
 
 
-def test_what_a_provider_measured(
+def test_the_risks_from_the_measurements_of_a_provider(
     control_plane: ControlPlane, prometheus: MonitoredNodes, nodes: list[str], tmp_path: Path
 ) -> None:
     source = tmp_path / "measurements.yaml"
@@ -153,7 +153,7 @@ def test_a_node_that_does_not_exist_is_one_line(control_plane: ControlPlane, nod
         ((), 1, "no kubeconfig found"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_each_error_is_one_line(arguments: tuple[str, ...], code: int, words: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
@@ -226,7 +226,7 @@ def test_a_small_risk_does_not_look_like_none(risk: float, text: str) -> None:
 
 @pytest.mark.parametrize("ending", MAGIC)
 def test_a_picture_of_each_kind(tmp_path: Path, ending: str) -> None:
-    """Of distributions as they come, of two that do not exist, and of nothing."""
+    """Usual distributions, two distributions that do not exist, and no measurement."""
     steady = WARM | {"std-free-cpu": "0", "std-free-memory": str(8 * GI)}
     file = tmp_path / f"risk{ending}"
     assert (
@@ -236,7 +236,7 @@ def test_a_picture_of_each_kind(tmp_path: Path, ending: str) -> None:
 
 
 def _pictured(risks: Risks, file: Path, monkeypatch: pytest.MonkeyPatch) -> Figure:
-    """The figure that is written to the file."""
+    """Return the figure that the command writes to the file."""
     kept: list[Figure] = []
     write = Figure.savefig
 
@@ -251,7 +251,7 @@ def _pictured(risks: Risks, file: Path, monkeypatch: pytest.MonkeyPatch) -> Figu
 
 
 def _shaded(axes: Axes) -> float:
-    """How much of what lies under the curve is beyond the threshold."""
+    """Return the share of the area under the curve that is beyond the threshold."""
     within, beyond = (np.asarray(shade.get_paths()[0].vertices).T for shade in axes.collections)
     areas = [abs(np.trapezoid(up, across)) for across, up in (within, beyond)]
     return float(areas[1] / sum(areas))
@@ -263,10 +263,10 @@ def _points(line: Line2D) -> tuple[list[float], list[float]]:
 
 
 @pytest.mark.parametrize("utilization", [90, 60])
-def test_what_a_picture_shows_is_what_was_found(
+def test_a_picture_shows_the_computed_risks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, utilization: int
 ) -> None:
-    """A curve for each resource that was measured, near its mean; the threshold; what lies beyond it."""
+    """Each measured resource has a curve near its mean, a threshold, and the area beyond the threshold."""
     told = loaded("warm", WARM), loaded("full", FULL), loaded("bare", {})
     shown = found(*told, args=SafeOverloadArgs(utilization=utilization))
     figure = _pictured(shown, tmp_path / "risk.png", monkeypatch)
@@ -291,7 +291,7 @@ def test_what_a_picture_shows_is_what_was_found(
         assert risk.mu is not None
         assert risk.sigma is not None
         assert risk.risk is not None
-        # Of the curve that was drawn: where it is highest, its mean, and how much of it lies beyond. A Beta
+        # The highest point of the curve, its mean, and the share beyond the threshold. The density of a Beta
         # distribution near an end is highest between its mean and that end.
         size = risk.mu * (1 - risk.mu) / risk.sigma**2 - 1
         highest = (risk.mu * size - 1) / (size - 2)
@@ -320,7 +320,7 @@ def test_a_picture_says_how_many_nodes_it_leaves_out(tmp_path: Path) -> None:
     assert "without 3 more" in file.read_text()
 
 
-def test_a_picture_of_no_node_at_all(tmp_path: Path) -> None:
+def test_a_picture_without_any_node(tmp_path: Path) -> None:
     file = tmp_path / "risk.png"
     assert draw_plot(found(), str(file)) == 0
     assert file.read_bytes().startswith(MAGIC[".png"])

@@ -1,4 +1,4 @@
-"""`longshore run` before it schedules: what it takes from the file, from its flags, and what it refuses."""
+"""`longshore run` before it schedules: settings from the file and from flags, and refused combinations."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The commands about pod sets before they ask the API server, and what they print."""
+"""The commands about pod sets before any request, and their output."""
 
 import subprocess
 import sys
@@ -91,7 +91,7 @@ def test_the_added_load_is_drawn_differently() -> None:
     assert Bars("ascii").becoming(1000, 2000, 4000).plain == "####+++++.........  25% -> 50%"
 
 
-def test_what_stays_as_it_is_has_one_share() -> None:
+def test_a_value_that_never_changes_has_one_share() -> None:
     assert Bars("utf-8").becoming(1000, 1000, 4000).plain == "████░░░░░░░░░░░░░░  25%"
 
 

@@ -1,4 +1,4 @@
-"""What commands set a scheduler up with: the profile of pod sets by its name, and files that have it."""
+"""The setup of a scheduler by commands: the profile for pod sets by name, and files that contain it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`longshore static` before it schedules: flags, variables in their place, and what it refuses."""
+"""`longshore static` before it schedules: flags, environment variables instead of flags, and errors."""
 
 import socket
 import subprocess
@@ -12,7 +12,7 @@ from tests.live.static import environment
 
 from longshore.cli.static import command
 
-# Variable, its flag, and for each a value as it is written and as it is understood.
+# A variable and its flag, and for each a value as text and as it is parsed.
 TABLE = [
     ("KUBECONFIG", "--kubeconfig", ("a.yaml", "a.yaml"), ("b.yaml", "b.yaml")),
     ("SCHED_INCLUSTER_BASE_PATH", "--incluster-base-path", ("/a", "/a"), ("/b", "/b")),
@@ -110,7 +110,7 @@ def test_a_wrong_value_is_one_line_and_exit_code_2(
     assert done.stderr.count("\n") == 1
 
 
-def test_without_a_cluster_it_tells_where_it_looked(tmp_path: Path) -> None:
+def test_without_a_cluster_the_error_names_the_places_searched(tmp_path: Path) -> None:
     done = run(tmp_path, "--kubeconfig=/no/such/file", "--incluster-base-path=/no/such/folder")
     assert done.returncode == 1
     assert done.stderr == (

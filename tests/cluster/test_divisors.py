@@ -34,7 +34,7 @@ def test_shares_of_many_nodes_equal_those_of_each(pairs: list[tuple[int, int]]) 
     assert shares.tolist() == [OfferOfOne(whole).share(part) for part, whole in pairs]
 
 
-def test_a_changed_node_changes_what_is_offered() -> None:
+def test_a_changed_node_changes_the_divisors() -> None:
     cluster = ClusterState()
     cluster.add_node(node("a").allocatable(cpu="2"))
     assert cluster.all_nodes().offer(CPU).everywhere

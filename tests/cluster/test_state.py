@@ -155,7 +155,7 @@ def test_reused_rows_start_empty() -> None:
     assert len(cluster.known) == 1
 
 
-def test_growing_past_the_first_rows_and_columns_keeps_what_is_there() -> None:
+def test_growing_past_the_first_rows_and_columns_keeps_the_content() -> None:
     cluster = ClusterState()
     for i in range(300):
         cluster.add_node(node(f"n{i}").allocatable(cpu=str(i), **{f"example.com/r{i % 40}": str(i)}))

@@ -42,7 +42,7 @@ _COUNTED = {
 
 
 @pytest.mark.parametrize("kind", _COUNTED)
-def test_a_pod_fits_if_its_request_equals_what_is_free(arena: Arena, kind: str) -> None:
+def test_a_pod_fits_if_its_request_equals_the_free_amount(arena: Arena, kind: str) -> None:
     asked, milli = _COUNTED[kind]
     arena.become(sized("n1", cpu=f"{milli + 1000}m"), pod("there").requests(cpu="1").on("n1"))
     assert agree(arena, asked).kube.node == "n1"

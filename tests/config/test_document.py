@@ -111,7 +111,7 @@ def test_a_merge_of_something_other_than_a_mapping_is_refused() -> None:
     assert refused("<<: 5") == ("line 1, column 5: << needs a mapping, or a list of mappings",)
 
 
-def test_json_is_read_as_well() -> None:
+def test_a_file_in_json_is_read_too() -> None:
     text = '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}'
     assert parse(text, source="file.json") == loaded("")
 

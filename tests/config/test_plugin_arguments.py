@@ -37,7 +37,7 @@ def problems(given: object) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("given", [None, {}, {"share": None, "limits": {"softLimit": None}}])
-def test_what_is_left_out_or_null_has_its_default(given: object) -> None:
+def test_an_argument_that_is_absent_or_null_has_its_default(given: object) -> None:
     assert read(given) == Args()
 
 

@@ -123,7 +123,7 @@ def test_a_weight_at_the_point_overrides_that_of_multi_point() -> None:
     assert at("score", both) == f"Ours=8 {SCORES}"
 
 
-def test_all_disabled_by_multi_point_leaves_what_is_listed() -> None:
+def test_all_disabled_by_multi_point_leaves_the_listed_plugins() -> None:
     listed = "enabled: [{name: PrioritySort}, {name: Ours}, {name: DefaultBinder}]"
     some = profile(f"plugins: {{multiPoint: {{disabled: [{{name: '*'}}], {listed}}}}}")
     assert {point: names for point, names in everywhere(some).items() if names} == {

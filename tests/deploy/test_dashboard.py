@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import Metric
-from tests.podset.stage import podset_engine
+from tests.podset.simulated_sets import podset_engine
 
 from longshore.cluster import ClusterState
 from longshore.dev.prometheus import MonitoredNodes

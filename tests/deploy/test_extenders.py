@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 import yaml
-from tests.deploy.extenders import (
+from tests.deploy.extender_manifests import (
     ACCOUNT,
     FILES,
     FOLDER,

@@ -6,18 +6,22 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from tests.dev.fakes import FakeGo
+from tests.waiting import eventually
 
 from longshore.dev.build import PROMETHEUS, build, missing, programs_folder
 from longshore.errors import UserError
 
 _ALL = ["v3", "kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler", "kwok"]
 _BUILD = [sys.executable, "-c", "from longshore.dev.build import build; build()"]
+
+
+def partial_files() -> list[str]:
+    return [file.name for file in programs_folder().glob(".*.partial")]
 
 
 @pytest.fixture
@@ -90,9 +94,7 @@ def test_a_killed_build_continues_where_it_stopped(fake_go: FakeGo) -> None:
     fake_go.set(slow="2")
     process = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
     assert process.stderr
-    while "[2/7]" not in process.stderr.readline():
-        pass
-    time.sleep(0.15)  # in the middle of writing kube-apiserver
+    eventually(partial_files, lambda files: [file for file in files if "kube-apiserver" in file], pause=0.01)
     process.kill()
     process.communicate()
     fake_go.set(slow="")
@@ -108,14 +110,13 @@ def test_an_interrupted_build_leaves_no_partial_file(fake_go: FakeGo) -> None:
     fake_go.set(slow="5")
     process = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
     assert process.stderr
-    process.stderr.readline()
-    time.sleep(0.3)
+    eventually(partial_files, pause=0.01)
     process.send_signal(signal.SIGINT)
     process.communicate()
-    assert list(programs_folder().glob(".*.partial")) == []
+    assert partial_files() == []
 
 
-def test_a_concurrent_build_waits_and_says_so(fake_go: FakeGo) -> None:
+def test_a_concurrent_build_waits_and_reports_it(fake_go: FakeGo) -> None:
     fake_go.set(slow="0.2")
     first = subprocess.Popen(_BUILD, stderr=subprocess.PIPE, text=True)
     assert first.stderr

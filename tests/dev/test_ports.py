@@ -30,6 +30,7 @@ def test_the_reserving_socket_gets_no_connections_of_the_server() -> None:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         server.bind(("127.0.0.1", port.number))
         server.listen()
+        server.settimeout(5)
         for _ in range(50):
             with socket.create_connection(("127.0.0.1", port.number), timeout=1):
                 server.accept()[0].close()

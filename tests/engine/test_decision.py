@@ -70,7 +70,7 @@ def decide(pod: PodInfo, cluster: ClusterState, profile: Profile) -> str | Statu
     return decision
 
 
-def test_no_nodes_at_all() -> None:
+def test_a_pod_in_a_cluster_without_nodes() -> None:
     status = decide(A, ClusterState(), profile())
     assert status == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no nodes available to schedule pods",))
 

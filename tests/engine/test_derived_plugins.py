@@ -122,5 +122,5 @@ def test_a_wrapper_of_the_queue_sort_keeps_its_order() -> None:
 
 
 @pytest.mark.parametrize("sorts", [Fails(), Mixes()])
-def test_a_subclass_of_the_queue_sort_whose_keys_are_of_no_use_does_not_stop_the_queue(sorts: Any) -> None:
+def test_a_queue_sort_subclass_with_unusable_keys_does_not_stop_the_queue(sorts: Any) -> None:
     assert sorted(order(sorts)) == ["high", "low"]

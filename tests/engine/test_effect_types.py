@@ -26,7 +26,7 @@ def problems(step: str, folder: Path) -> str:
     return str(found)
 
 
-def test_an_errand_may_wait_for_what_is_answered(tmp_path: Path) -> None:
+def test_an_errand_may_wait_for_an_operation(tmp_path: Path) -> None:
     assert problems("yield Together((read, Pause(), Together(())))", tmp_path) == ""
 
 

@@ -216,7 +216,7 @@ def test_a_pod_without_room_is_tried_again_when_room_is_made(change: Change[Pod]
     }
 
 
-def test_room_made_right_after_a_failure_is_used_at_once_if_no_other_pod_is_active() -> None:
+def test_room_made_after_a_failure_is_used_at_once_without_active_pods() -> None:
     engine = engine_with(*FULL)
     engine.advance(now=0.0)
     engine.receive(Change(OLD, None), now=0.25)
@@ -241,7 +241,7 @@ def test_a_change_that_makes_no_room_wakes_no_pod() -> None:
     assert engine.advance(now=5.0) == []
 
 
-def test_a_pod_with_a_bad_quantity_gets_an_event_and_is_tried_again_when_it_changed() -> None:
+def test_a_pod_with_a_bad_quantity_gets_an_event_and_waits_for_a_change() -> None:
     bad = pod("bad").requests(cpu="lots")
     engine = engine_with(N1, bad, WEB)
     requests = engine.advance(now=0.0)

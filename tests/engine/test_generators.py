@@ -168,7 +168,7 @@ def test_a_plugins_generator_that_fails_fails_its_pod_under_the_name_of_the_plug
 
 
 @pytest.mark.parametrize("wrong", ["raises", "yields an event"])
-def test_an_errand_that_fails_is_logged_under_the_name_of_its_controller_and_pods_are_bound(
+def test_a_failing_errand_is_logged_with_its_controller_and_pods_are_bound(
     wrong: str,
 ) -> None:
     engine = engine_that_runs("errand", lambda: broken(wrong))

@@ -27,7 +27,7 @@ class Prepares:
     wakes_on = ()
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self.work = work
         self.calls: list[str] = []
 
     def reserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
@@ -37,7 +37,7 @@ class Prepares:
         self.calls.append(f"unreserve {pod.pod.metadata.name}")
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Any:
-        return None if pod.pod.spec.priority else self._work()
+        return None if pod.pod.spec.priority else self.work()
 
 
 async def later() -> None:
@@ -78,7 +78,7 @@ def test_the_victims_reservation_is_undone_before_the_other_pod_reserves(prepare
     assert prepares.calls == ["reserve low", "unreserve low", "reserve vip"]
 
 
-def test_the_victim_gets_events_that_say_why(prepares: Prepares) -> None:
+def test_the_victim_gets_events_with_the_reason(prepares: Prepares) -> None:
     stage = stage_with(prepares)
     stage.run(until=5.0)
     note = f"Preempted by pod {VIP.metadata.uid} on node n1 (in kube-scheduler memory)."
@@ -90,7 +90,7 @@ def test_it_is_tried_again_after_backoff_and_bound_where_there_is_room(prepares:
     stage.run(until=5.0)
     assert stage.place("low") in ("backoff", "unschedulable")
     stage.create(room("n2", "2"), at=30.0)
-    prepares._work = lambda: None
+    prepares.work = lambda: None
     stage.run()
     assert stage.node_of("low") == "n2"
 

@@ -312,7 +312,7 @@ def test_a_plain_filter_is_called_only_for_nodes_that_vectorized_ones_left() -> 
     assert asked == ["large"]
 
 
-def test_a_node_is_counted_for_the_first_plugin_of_the_profile_even_if_it_is_plain() -> None:
+def test_a_node_counts_for_the_first_plugin_even_if_it_is_plain() -> None:
     class Plain:
         name = "Plain"
 

@@ -38,7 +38,7 @@ not_yet = pytest.mark.parametrize("plugin", [NotYet, NotYetAtOnce])
 
 
 @not_yet
-def test_a_pod_that_a_filter_calls_pending_is_tried_at_once_when_what_it_waits_for_happens(
+def test_a_pending_pod_is_tried_at_once_when_its_event_happens(
     plugin: type,
 ) -> None:
     stage = Stage(plugin())

@@ -125,7 +125,7 @@ def test_pods_of_equal_priority_are_never_victims() -> None:
     )
 
 
-def test_a_protected_pod_is_evicted_if_there_is_no_other_way() -> None:
+def test_a_protected_pod_is_evicted_if_no_other_victim_helps() -> None:
     stage = stage_with(victim("protected", "n1"), nodes=1)
     stage.create(pdb("budget", app="protected"), VIP)
     stage.run(until=1.0)

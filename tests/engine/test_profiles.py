@@ -43,7 +43,7 @@ def two_profiles() -> Stage:
     return stage
 
 
-def test_each_profile_has_weights_of_its_own() -> None:
+def test_each_profile_has_its_own_weights() -> None:
     stage = two_profiles()
     stage.create(pod("a").scheduler("left"), pod("b").scheduler("right"))
     stage.run()
@@ -106,7 +106,7 @@ def test_the_percentage_of_nodes_is_scored_but_at_least_100(percentage: int, nod
     assert scene.plugin.scored == [scored]
 
 
-def test_the_search_goes_on_where_the_last_one_ended() -> None:
+def test_the_search_begins_where_the_last_one_ended() -> None:
     scene = Scene(30)
     assert scene.place("a", "b", "c", "d", "e") == ["n000", "n150", "n300", "n000", "n100"]
 

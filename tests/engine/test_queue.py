@@ -216,7 +216,7 @@ def test_a_woken_pod_waits_for_the_rest_of_its_backoff(now: float, place: str) -
     assert scene.place(A) == place
 
 
-def test_pods_that_found_no_room_are_tried_by_priority_then_by_age_when_a_node_comes() -> None:
+def test_rejected_pods_are_tried_by_priority_then_age_when_a_node_comes() -> None:
     scene = Scene(A, B, C.priority(5))
     for _ in range(3):
         scene.rejected(now=10.0)

@@ -311,7 +311,7 @@ def test_pods_of_which_different_names_are_kept_are_not_comparable() -> None:
         assert one.metadata != other.metadata
 
 
-def test_what_one_plugin_declares_all_of_them_can_read() -> None:
+def test_a_field_that_one_plugin_declares_can_be_read_by_all() -> None:
     @filter_plugin(reads=Reads(pod_annotations=(TEAM,)))
     def declares(_pod: PodInfo, _node: OneNode) -> None: ...
 
@@ -322,7 +322,7 @@ def test_what_one_plugin_declares_all_of_them_can_read() -> None:
     assert schedule(nodes=[NODE], pods=[WEB], plugins=[declares, reads_too]) == {"web": "n1"}
 
 
-def test_pods_on_a_node_have_what_is_declared_too() -> None:
+def test_pods_on_a_node_also_have_the_declared_fields() -> None:
     there = pod("there").on("n1").annotations(**{TEAM: "red"}).condition("Ready", "True")
 
     @filter_plugin(reads=Reads(pod_annotations=(TEAM,), pod_conditions=("Ready",)))

@@ -113,7 +113,7 @@ def test_the_victims_of_a_preemption_are_in_the_record() -> None:
     assert (decision.nominated_node, decision.victims) == ("n1", ("default/lesser",))
 
 
-def test_what_extenders_added_is_separate_from_the_scores_of_plugins() -> None:
+def test_scores_of_extenders_are_separate_from_the_scores_of_plugins() -> None:
     script = scripted(RANK)  # of weight 2
     request, _, _ = script.asked()
     script.answer(request, [{"Host": "n2", "Score": 3}])

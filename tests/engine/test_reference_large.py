@@ -33,10 +33,10 @@ class Promising(Reference):
 
     # By key: the pod, and the node that it is nominated to.
     nominated: dict[str, tuple[Pod, str]] = field(default_factory=dict)
-    _by_node: dict[str, list[Pod]] = field(default_factory=dict)
+    by_node: dict[str, list[Pod]] = field(default_factory=dict)
 
     def on(self, node: Node) -> list[Pod]:
-        return self._by_node.get(node.metadata.name, [])
+        return self.by_node.get(node.metadata.name, [])
 
     def best(self, pod: Pod) -> set[str]:
         self._look()
@@ -61,15 +61,15 @@ class Promising(Reference):
         ]
         if beside:
             crowded = Promising(self.nodes, {**self.pods, **{other.key: (other, name) for other in beside}})
-            crowded._by_node = {**self._by_node, name: [*self.on(node), *beside]}
+            crowded.by_node = {**self.by_node, name: [*self.on(node), *beside]}
             if found := crowded.reasons(pod, node):
                 return found
         return super().reasons(pod, node)
 
     def _look(self) -> None:
-        self._by_node = {}
+        self.by_node = {}
         for placed, name in self.pods.values():
-            self._by_node.setdefault(name, []).append(placed)
+            self.by_node.setdefault(name, []).append(placed)
 
 
 class LargeContest(Contest):

@@ -42,9 +42,9 @@ class Scene:
         self.runner = Runner(lambda: self.now)
         self.heard: list[Outcome] = []
         self.ends: list[str] = []
-        self.running = self.start(self._steps(steps))
+        self.running = self.start(self.steps(steps))
 
-    def _steps(self, steps: tuple[Any, ...]) -> Generator[Step, Outcome, str]:
+    def steps(self, steps: tuple[Any, ...]) -> Generator[Step, Outcome, str]:
         for step in steps:
             self.heard.append((yield step))
         return "done"
@@ -241,7 +241,7 @@ def test_a_step_of_the_engines_own_may_be_answered_at_once() -> None:
 # Failures.
 
 
-def test_a_generator_that_raises_fails_by_itself() -> None:
+def test_a_generator_that_raises_fails_alone() -> None:
     def broken() -> Generator[Step, Outcome, str]:
         yield read("a")
         raise ValueError("broken")
@@ -259,7 +259,7 @@ _UNANSWERED: list[Any] = [EVENT, Nominate.of(pod("a"), "n1"), None, "nonsense"]
 
 
 @pytest.mark.parametrize("step", [*_UNANSWERED, *(Together((each,)) for each in [*_UNANSWERED, Held()])])
-def test_what_is_never_answered_is_an_error_where_it_is_yielded(step: Any) -> None:
+def test_yielding_an_effect_without_an_answer_is_an_error(step: Any) -> None:
     scene = Scene(step)
     (end,) = scene.ends
     assert end.startswith("TypeError(")
@@ -267,7 +267,7 @@ def test_what_is_never_answered_is_an_error_where_it_is_yielded(step: Any) -> No
     assert not scene.runner
 
 
-def test_a_generator_may_catch_that_it_yielded_what_is_never_answered() -> None:
+def test_a_generator_may_catch_the_error_for_an_effect_without_an_answer() -> None:
     def careful() -> Generator[Any, Outcome, str]:
         try:
             yield EVENT
@@ -320,7 +320,7 @@ def test_a_canceled_generator_is_closed_and_later_answers_are_ignored(step: Step
 
 def test_cancellation_leaves_other_generators_alone() -> None:
     scene = Scene(read("a"))
-    other = scene.start(scene._steps((read("b"), Pause(1.0))))
+    other = scene.start(scene.steps((read("b"), Pause(1.0))))
     scene.runner.cancel(scene.running)
     scene.answer("b", Succeeded())
     scene.wait_until(1.0)
@@ -347,7 +347,7 @@ def test_a_generator_that_does_not_end_when_it_is_canceled_is_left_where_it_is(
     assert scene.ends == ["done"]
 
 
-def test_what_is_resumed_may_cancel_another_that_is_due_at_the_same_time() -> None:
+def test_a_resumed_generator_may_cancel_another_that_is_due_at_the_same_time() -> None:
     scene = Scene()
     victims: list[Running] = []
 
@@ -357,7 +357,7 @@ def test_what_is_resumed_may_cancel_another_that_is_due_at_the_same_time() -> No
         return "first"
 
     scene.start(first())
-    victims.append(scene.start(scene._steps((Pause(1.0),))))
+    victims.append(scene.start(scene.steps((Pause(1.0),))))
     scene.wait_until(1.0)
     assert scene.heard == []
     assert scene.ends == ["done", "first"]
@@ -395,14 +395,14 @@ class Crowd:
         self.canceled: set[int] = set()
         self.requests: list[Request] = []
         self.running = [
-            self.runner.start(self._steps(n, program), self.ended.add, self._failed)
+            self.runner.start(self.steps(n, program), self.ended.add, self._failed)
             for n, program in enumerate(programs)
         ]
 
     def _failed(self, error: BaseException) -> None:
         raise error
 
-    def _steps(self, number: int, program: list[Ask]) -> Generator[Step, Outcome, int]:
+    def steps(self, number: int, program: list[Ask]) -> Generator[Step, Outcome, int]:
         for effect in program:
             self.yielded[number] += 1
             before = self.yielded[number]

@@ -81,7 +81,7 @@ class Stage(Protocol):
 
 
 class Virtual:
-    """A simulated cluster: in virtual time, so nothing here takes time."""
+    """A simulated cluster in virtual time, so that no test waits."""
 
     namespace = "default"
     planner = "planner:7309"
@@ -97,7 +97,7 @@ class Virtual:
         self.cluster.put(item)
 
     async def create_pod(self, name: str, *, gated: bool = False, deleting: bool = False) -> str:
-        # Pods of one name that come one after the other are different pods.
+        # A pod that is created again under the same name is another pod.
         made = pod(name).uid("").scheduler("contract")
         made = made.gates("wait") if gated else made
         self.put(made.deleting() if deleting else made)
@@ -128,7 +128,7 @@ class Virtual:
         self.cluster.write_faults = faults
 
         def once(effect: Effect) -> Outcome | None:
-            # This write has chosen its faults when it asks for the answer; the next ones go well.
+            # The faults of this write are chosen when it asks for the answer. The next writes succeed.
             self._agenda.after(0.0, self._heal)
             return _webhook(effect)
 
@@ -146,7 +146,7 @@ class Virtual:
 
 
 class Played(Virtual):
-    """A recorded cluster: what others do comes from the record."""
+    """A recorded cluster: the changes of other clients come from the record."""
 
     def __init__(self, agenda: Agenda) -> None:
         self._recorded = RecordedCluster(agenda, [], scheduler_name="contract")

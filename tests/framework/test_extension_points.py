@@ -1,4 +1,4 @@
-"""The table of extension points, and that the rest of Longshore derives from it."""
+"""The table of extension points, from which the rest of Longshore is derived."""
 
 import itertools
 from typing import Any
@@ -42,7 +42,7 @@ class Auditor:
 
 @pytest.fixture(autouse=True)
 def made_up_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thirteenth point, which exists in the table alone."""
+    """A thirteenth extension point, which only the table contains."""
     monkeypatch.setitem(extension_points.POINTS, AUDIT.name, AUDIT)
 
 

@@ -1,4 +1,4 @@
-"""One decorated function is a plugin."""
+"""Plugins that are one decorated function."""
 
 from functools import partial
 
@@ -58,7 +58,7 @@ def test_a_score_decides_between_nodes() -> None:
     assert schedule(nodes=[node(n) for n in "abc"], pods=[pod("x")], plugins=[last_one]) == {"x": "c"}
 
 
-def test_scores_out_of_range_are_brought_into_it_on_demand() -> None:
+def test_scores_out_of_range_are_normalized_on_request() -> None:
     @score_plugin(normalize=partial(by_largest, reverse=True), name="Smallest", weight=10)
     def big_numbers(pod: PodInfo, node: OneNode) -> int:
         return 1000 * int(node.name)

@@ -53,7 +53,7 @@ async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
 
 
 async def outcome_of(stage: Stage, operation: Operation) -> Outcome:
-    """Perform the operation, and prove that it has one outcome only: a later one has ended as well."""
+    """Perform the operation, and prove that it has only one outcome: a later operation has ended as well."""
     outcomes: list[Outcome] = []
     stage.cluster.perform(operation, outcomes.append)
     assert outcomes == [], "there must be no outcome before `perform` has returned"
@@ -76,7 +76,7 @@ async def existing(stage: Stage, kind: type[T], name: str) -> T:
 
 
 async def eventually(stage: Stage, look: Callable[[], Awaitable[bool]]) -> None:
-    """Reports have no outcome, so the cluster is looked at until they have arrived."""
+    """Wait until reports have arrived. They have no outcome, so the cluster is read again and again."""
     for _ in range(200):
         if await look():
             return
@@ -196,7 +196,7 @@ async def test_a_patch_is_merged(stage: Stage) -> None:
     assert (await existing(stage, ConfigMap, "notes")).data == {"a": "1", "c": "3"}
 
 
-async def test_a_patch_lands_on_the_version_that_it_was_made_for_and_on_no_other(stage: Stage) -> None:
+async def test_a_patch_is_applied_only_to_the_version_that_it_names(stage: Stage) -> None:
     await stage.create_map("notes", a="1")
     version = (await existing(stage, ConfigMap, "notes")).metadata.resource_version
     patch = PatchObject(
@@ -236,7 +236,7 @@ async def test_a_patch_spares_an_object_that_took_the_name(stage: Stage) -> None
 
 
 async def test_a_write_that_is_not_valid(stage: Stage) -> None:
-    """The messages name what is wrong, each in words of its own."""
+    """The messages name the problem. Their wording differs between clusters."""
     outcome = await outcome_of(
         stage, CreateObject(ConfigMap, stage.namespace, "notes", {"data": {"a": {"b": "c"}}})
     )
@@ -359,7 +359,7 @@ async def test_reports_about_a_pod_that_does_not_exist_are_lost_without_notice(s
 
 
 async def watched(stage: Stage, *kinds: type[ApiObject]) -> list[Change[Any]]:
-    """Watch until everything that exists is known; returns the changes in the namespace, now and later."""
+    """Watch until all existing objects are known. Return the changes in the namespace, now and later."""
     changes: list[Change[Any]] = []
     synced: list[bool] = []
 
@@ -381,7 +381,7 @@ def steps(changes: list[Change[Any]], name: str) -> list[tuple[str, str]]:
     return [(value(each.old), value(each.new)) for each in changes if each.object.metadata.name == name]
 
 
-async def test_what_exists_is_reported_before_the_watch_is_synced(stage: Stage) -> None:
+async def test_existing_objects_are_reported_before_the_watch_is_synced(stage: Stage) -> None:
     await stage.create_map("first", a="1")
     await stage.create_pod("web")
     changes = await watched(stage, ConfigMap, Pod)
@@ -405,7 +405,7 @@ async def test_changes_of_one_object_come_in_their_order(stage: Stage) -> None:
     await outcome_of(stage, DeleteObject(ConfigMap, stage.namespace, "notes", uid))
     await stage.until(lambda: bool(changes) and changes[-1].new is None)
     seen = steps(changes, "notes")
-    # Versions may be left out, but each change begins where the one before has ended.
+    # Versions may be skipped, but each change begins where the last one ended.
     assert [before for before, _ in seen] == ["-", *(after for _, after in seen[:-1])]
     assert [after for _, after in seen if after != "-"] == sorted(
         {after for _, after in seen if after != "-"}
@@ -422,7 +422,7 @@ async def test_an_object_that_took_the_name_of_another_is_an_addition(stage: Sta
     assert steps(changes, "notes") == [("-", "1"), ("1", "-"), ("-", "2")]
 
 
-async def test_a_watch_hears_of_its_kinds_only(stage: Stage) -> None:
+async def test_a_watch_reports_only_its_kinds(stage: Stage) -> None:
     pods, maps = await watched(stage, Pod), await watched(stage, ConfigMap)
     await stage.create_pod("web")
     await stage.create_map("notes")
@@ -431,7 +431,7 @@ async def test_a_watch_hears_of_its_kinds_only(stage: Stage) -> None:
     assert {type(each.object).__name__ for each in maps} == {"ConfigMap"}
 
 
-async def test_a_watch_that_was_cancelled_hears_of_nothing_more(stage: Stage) -> None:
+async def test_a_cancelled_watch_reports_nothing_more(stage: Stage) -> None:
     cancelled: list[Change[Any]] = []
     cancel = stage.cluster.watch([ConfigMap], cancelled.append)
     others = await watched(stage, ConfigMap)
@@ -467,7 +467,7 @@ async def test_cancelling_an_operation_that_has_ended_does_nothing(stage: Stage)
 
 
 async def test_a_write_whose_answer_is_lost_has_landed_once_and_has_one_outcome(stage: Stage) -> None:
-    """The real cluster looks whether it has landed; the simulated one says that it does not know."""
+    """The real cluster checks whether it took effect; the simulated one reports that it does not know."""
     changes = await watched(stage, ConfigMap)
     stage.lose_answer()
     outcome = await outcome_of(stage, CreateObject(ConfigMap, stage.namespace, "notes", {"data": {"a": "1"}}))
@@ -485,7 +485,7 @@ async def test_a_write_that_is_lost_on_its_way_has_succeeded_only_if_it_was_repe
     assert (type(outcome), landed) in [(Succeeded, True), (Failed, False)]
 
 
-async def test_nothing_is_heard_of_a_closed_cluster(stage: Stage) -> None:
+async def test_a_closed_cluster_reports_nothing(stage: Stage) -> None:
     changes = await watched(stage, ConfigMap)
     outcomes: list[Outcome] = []
     read = GetObject(ConfigMap, stage.namespace, "notes")

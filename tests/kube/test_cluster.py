@@ -156,7 +156,7 @@ class NoTransport:
         (exits, Failed("SystemExit(3)")),
     ],
 )
-async def test_whatever_a_plugin_does_is_an_outcome(work: Any, outcome: Outcome) -> None:
+async def test_every_end_of_the_work_of_a_plugin_is_an_outcome(work: Any, outcome: Outcome) -> None:
     to = Effects(NoTransport())
     assert await to.outcome(Run("Mine", work())) == outcome
 

@@ -1,11 +1,12 @@
-"""A kind that may be absent: the scheduler does not wait for it, and mirrors it once it is installed."""
+"""A kind whose definition may be missing: the start does not wait for it, and the watch begins later."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
+from tests.waiting import eventually_async
 
 from longshore.api.meta import Change
 from longshore.kube.backoff import JitteredBackoff
@@ -29,7 +30,7 @@ END_OF_STATE = (
 
 
 class Content:
-    """What a watch sends, and then nothing more."""
+    """The changes that a watch sends before it becomes silent."""
 
     def __init__(self, *chunks: bytes) -> None:
         self._chunks = list(chunks)
@@ -41,7 +42,7 @@ class Content:
 
 
 class Server:
-    """Answers requests and watches by a script; the last answer of each counts for ever."""
+    """Answers requests and watches by a script. The last answer of each repeats forever."""
 
     def __init__(self, *, probes: list[int | None], watches: list[int | None]) -> None:
         self._probes = probes
@@ -60,7 +61,7 @@ class Server:
 
 
 def _answer(script: list[int | None]) -> None:
-    """A status that the server answers with, 0 if it does not answer, None if all is well."""
+    """Return the status of the server's answer, 0 if it does not answer, None if there is no error."""
     status = script.pop(0) if len(script) > 1 else script[0]
     if status == 0:
         raise ConnectionFailed("no answer", sent=False)
@@ -93,11 +94,14 @@ class Watching:
     def _synced(self) -> None:
         self.synced += 1
 
-    async def run(self) -> None:
-        """Run for as long as there is something to do."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await self.mirror.run()
+    async def run(self, until: Callable[[], bool]) -> None:
+        """Run the mirror until it has come so far."""
+        task = asyncio.create_task(self.mirror.run())
+        try:
+            await eventually_async(until, pause=0.0)
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
 
 @pytest.mark.parametrize("trouble", [[503], [429, 500], [401], [0], [503, 0, 429]])
@@ -106,38 +110,37 @@ async def test_a_failing_server_is_asked_again_until_it_says_that_the_kind_is_ab
 ) -> None:
     server = Server(probes=[*trouble, 404], watches=[404])
     watching = Watching(server)
-    await watching.run()
+    await watching.run(lambda: server.probed > len(trouble) + 5)
     assert watching.mirror.absent
     assert watching.mirror.settled
-    assert server.probed > len(trouble)
     assert watching.synced == 1
 
 
-async def test_the_mirror_is_not_settled_before_it_is_known_whether_the_kind_exists() -> None:
-    watching = Watching(Server(probes=[503], watches=[None]))
-    await watching.run()
+async def test_the_mirror_is_not_settled_until_the_server_says_whether_the_kind_exists() -> None:
+    server = Server(probes=[503], watches=[None])
+    watching = Watching(server)
+    await watching.run(lambda: server.probed > 5)
     assert not watching.mirror.settled
 
 
 @pytest.mark.parametrize("trouble", [[404], [403, 404], [503, 403], [503]])
-async def test_a_kind_is_mirrored_once_it_is_installed(trouble: list[int | None]) -> None:
+async def test_a_kind_is_mirrored_once_it_exists(trouble: list[int | None]) -> None:
     watching = Watching(Server(probes=[*trouble, None], watches=[None]))
-    await watching.run()
+    await watching.run(lambda: bool(watching.names))
     assert watching.names == ["go"]
     assert not watching.mirror.absent
     assert watching.mirror.settled
 
 
 async def test_a_watch_of_a_kind_that_went_away_waits_for_the_kind() -> None:
-    """The probe was answered by a server that knew more than the one behind the watch, or less later."""
+    """The servers behind the probe and the watch differ in what they know."""
     watching = Watching(Server(probes=[None, 404], watches=[404]))
-    await watching.run()
-    assert watching.mirror.absent
+    await watching.run(lambda: watching.mirror.absent)
     assert watching.mirror.settled
 
 
 async def test_a_kind_that_comes_back_is_mirrored_again() -> None:
     watching = Watching(Server(probes=[None, 404, 404, None], watches=[404, None]))
-    await watching.run()
+    await watching.run(lambda: bool(watching.names))
     assert watching.names == ["go"]
     assert watching.mirror.settled

@@ -23,7 +23,7 @@ class LeaseInMemory:
         # Called with the method after a request was carried out. If it raises, the response is lost.
         self.after: Callable[[str], None] = lambda _method: None
         self._lock = threading.Lock()
-        self._version = 0
+        self.version = 0
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator["LeaseInMemory"]:
@@ -53,8 +53,8 @@ class LeaseInMemory:
         current = self.lease["metadata"]["resourceVersion"] if self.lease else None
         if lease["metadata"].get("resourceVersion") != current:
             raise ApiError(409, "Conflict", "someone else was first")
-        self._version += 1
-        lease["metadata"]["resourceVersion"] = str(self._version)
+        self.version += 1
+        lease["metadata"]["resourceVersion"] = str(self.version)
         self.lease = lease
         return msgspec.json.encode(lease)
 
@@ -71,6 +71,7 @@ class Member:
     def __init__(self, server: LeaseInMemory, identity: str, **timing: float) -> None:
         self.started = threading.Event()
         self.stopped = threading.Event()
+        self.on_stopped: Callable[[], None] = self.stopped.set
         self.elector = LeaderElector(
             server.connect,
             namespace="kube-system",
@@ -78,8 +79,11 @@ class Member:
             identity=identity,
             **({"lease_duration": 3.0, "renew_deadline": 2.0, "retry_period": 0.05} | timing),
             on_started_leading=self.started.set,
-            on_stopped_leading=self.stopped.set,
+            on_stopped_leading=self._stop,
         )
+
+    def _stop(self) -> None:
+        self.on_stopped()
 
 
 class TestLeaderElector:
@@ -90,7 +94,7 @@ class TestLeaderElector:
     def test_a_member_leads_renews_and_releases(self, server: LeaseInMemory) -> None:
         member = Member(server, "me")
         renewed_twice = threading.Event()
-        server.after = lambda _method: renewed_twice.set() if server._version >= 3 else None
+        server.after = lambda _method: renewed_twice.set() if server.version >= 3 else None
         assert not member.elector.holds_lease()
         member.elector.start()
         assert member.started.wait(5)
@@ -209,7 +213,7 @@ class TestLeaderElector:
             member.elector.stop()
             stopped.set()
 
-        member.elector._on_stopped_leading = on_stopped
+        member.on_stopped = on_stopped
         member.elector.start()
         assert member.started.wait(5)
         server.failure = ConnectionFailed("reset", sent=True)

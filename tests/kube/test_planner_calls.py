@@ -70,7 +70,7 @@ class TestCall:
         async with answering(b"").running() as planner:
             assert await call(planner.address) == {}
 
-    async def test_what_the_planner_hears(self) -> None:
+    async def test_the_request_has_the_fields_of_the_protocol(self) -> None:
         async with answering(PLAN_BYTES).running() as planner:
             await call(planner.address)
         [heard] = planner.heard
@@ -86,7 +86,7 @@ class TestCall:
         async with answering(PLAN_BYTES).running() as planner:
             assert await asyncio.gather(*(call(planner.address) for _ in range(20))) == [PLAN] * 20
 
-    async def test_every_call_has_a_connection_of_its_own(self) -> None:
+    async def test_every_call_opens_its_own_connection(self) -> None:
         async with answering(PLAN_BYTES).running() as planner:
             await asyncio.gather(*(call(planner.address) for _ in range(5)))
         assert len({heard.peer for heard in planner.heard}) == 5
@@ -191,7 +191,7 @@ class TestTrouble:
         async with refusing(grpc.StatusCode.INTERNAL, "").running() as planner:
             assert await problem(planner.address) == "failed: no explanation given"
 
-    async def test_other_failure_is_told_with_its_code(self) -> None:
+    async def test_any_other_failure_is_reported_with_its_code(self) -> None:
         async with refusing(grpc.StatusCode.PERMISSION_DENIED, "not you").running() as planner:
             assert await problem(planner.address) == "failed: not you (PERMISSION_DENIED)"
 
@@ -202,36 +202,36 @@ class TestTrouble:
     async def test_server_of_something_else(self) -> None:
         async with answering(b"", service="planner.Other").running() as other:
             assert await problem(other.address) == (
-                "is no planner: it does not know /planner.SchedulePlanner/BuildSchedulePlan"
+                "is not a planner: it does not know /planner.SchedulePlanner/BuildSchedulePlan"
                 " (Method not found!)"
             )
 
     async def test_a_web_server_in_place_of_a_planner(self) -> None:
         async with listener(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as address:
-            assert await problem(address) == "is no planner: it speaks HTTP/1, not gRPC"
+            assert await problem(address) == "is not a planner: it speaks HTTP/1, not gRPC"
 
     async def test_server_of_another_protocol(self) -> None:
         async with listener(b"SSH-2.0-OpenSSH_9.9\r\n") as address:
-            assert await problem(address) == "is no planner: it does not speak gRPC"
+            assert await problem(address) == "is not a planner: it does not speak gRPC"
 
     async def test_rubbish_in_place_of_a_plan(self) -> None:
         async with answering(b"\xff" * 20).running() as planner:
             assert await problem(planner.address) == (
-                "answered rubbish: the answer is no SchedulePlanResponse"
+                "sent an invalid answer: the answer is not a SchedulePlanResponse"
             )
 
     @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip])
     async def test_answer_that_is_too_long(self, compression: grpc.Compression | None) -> None:
         async with answering(bytes(TOO_LONG)).running(compression=compression) as planner:
-            assert await problem(planner.address) == "gave an answer of more than 16 MiB"
+            assert await problem(planner.address) == "sent an answer of more than 16 MiB"
 
     async def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "grpc.aio", None)
         assert "install longshore[planner]" in await problem("127.0.0.1:9")
 
 
-def test_core_of_grpc_writes_nothing_of_its_own(tmp_path: Path) -> None:
-    """Without a setting it would write about the missing handshake between the lines of our log."""
+def test_the_grpc_core_adds_no_lines_to_the_log(tmp_path: Path) -> None:
+    """By default the gRPC core writes about the missing handshake between the lines of our log."""
     script = """if True:
         import asyncio, sys
         from pathlib import Path

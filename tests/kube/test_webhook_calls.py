@@ -76,7 +76,7 @@ async def test_a_call_to_an_address_where_nothing_listens_fails() -> None:
     assert answer.message.startswith('Post "http://127.0.0.1:9/filter": ')
 
 
-async def test_an_extender_that_says_nothing_is_waited_for_no_longer_than_configured() -> None:
+async def test_the_wait_for_a_silent_extender_ends_at_the_configured_time() -> None:
     """The kernel accepts the connection, and no program answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -104,7 +104,7 @@ CLIENT = WebhookTLS(
         ("127.0.0.1", WebhookTLS(insecure=True), False, True),
     ],
 )
-async def test_whom_to_trust(
+async def test_an_https_extender_is_verified_by_its_ca_and_host(
     tmp_path: Path, host: str, tls: WebhookTLS | None, enable_https: bool, trusted: bool
 ) -> None:
     async with server(served(tmp_path)) as port:

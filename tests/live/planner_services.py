@@ -18,7 +18,7 @@ from longshore.dev.ports import Port
 from longshore.kube.resources import SERVICES
 from longshore.podset._pb import planner_pb2 as pb
 
-# Longer than everything takes that must not wait for a planner that hangs.
+# Longer than all work that must not wait for a planner that hangs.
 CALL_SECONDS = 4.0
 Nodes = Callable[[pb.SchedulePlanRequest], Mapping[str, str]]
 
@@ -30,7 +30,7 @@ class PlannerServices:
         self.plane = plane
         self.names = {each: f"planner-{secrets.token_hex(4)}" for each in ("one", "other")}
         self.ports = {each: Port() for each in self.names}
-        # The scheduler that is to hear of the services, once it runs.
+        # The scheduler that must see the services, once it runs.
         self.scheduler: Running | None = None
 
     def arguments(self, fallback: str) -> dict[str, object]:

@@ -26,7 +26,7 @@ from longshore.kube.errors import ApiError
 from longshore.kube.reflector import Reflector
 from longshore.kube.resources import NODES, PODS, SCHEDULE_PLANS, SCHEDULE_TRIGGERS, SERVICES, Resource
 
-# Of others, but taken from here.
+# Names from other modules that tests import from here.
 __all__ = ["PLANNING", "SCHEDULE", "install_kinds"]
 
 SET = "batch"
@@ -134,7 +134,7 @@ class World:
         else:
             store[thing.metadata.name] = change.new
 
-    # What is there.
+    # The present state.
 
     @property
     def placed(self) -> dict[str, str]:
@@ -170,7 +170,7 @@ class World:
         items = msgspec.json.decode(await self.client.request("GET", path))["items"]
         return [item for item in items if item["regarding"]["name"] == name]
 
-    # What happened.
+    # The history.
 
     def when(self, happened: Callable[[Change[Any]], bool]) -> float:
         return next(at for at, change in self.history if happened(change))
@@ -200,7 +200,7 @@ class World:
                     found.append(now)
         return found
 
-    # What people do.
+    # Actions of users.
 
     async def create(self, *objects: Manifest) -> None:
         await asyncio.gather(*map(self._post, objects))
@@ -230,7 +230,7 @@ class World:
     async def label(self, kind: str, name: str, key: str, value: str | None) -> None:
         await self.patch(kind, name, {"metadata": {"labels": {key: value}}})
 
-    # Waiting.
+    # Waits.
 
     async def until(self, check: Callable[[], bool], *, within: float = 20.0) -> None:
         """Wait until the check is true after a change, and show the present state on timeout."""
@@ -243,7 +243,7 @@ class World:
             raise AssertionError(f"not so after {within:g} s: {self}") from None
 
     async def stays(self, check: Callable[[], bool], seconds: float) -> None:
-        """Check after every change for this long, and until the scheduler knows all that was so far."""
+        """Check after every change for this long, and until the scheduler knows all changes so far."""
         assert check(), str(self)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -255,7 +255,7 @@ class World:
         assert check(), str(self)
 
     async def until_the_scheduler_knows_all(self) -> None:
-        """Wait until it has decided about the pods and the nodes as they are now.
+        """Wait until the scheduler has decided about the pods and nodes in their present state.
 
         It binds a marker, a pod that only fits a node whose label is the last change of all. A watch tells of
         changes in their order, and pods of equal priority are tried in the order in which they came. The

@@ -1,6 +1,6 @@
 """Stock kube-schedulers with our extenders, on one cluster with nodes whose annotations have their load.
 
-All nodes are there before the first process starts, so that everybody knows them; a pod says by its affinity
+All nodes exist before the first process starts, so that every process knows them. A pod selects by affinity
 which of them are in play. Every kube-scheduler has a name of its own and the entries of one test.
 """
 
@@ -136,7 +136,7 @@ def entry(port: int, agent: str, *, filters: bool = False, **more: Any) -> Docum
 
 
 class Scheduler:
-    """One kube-scheduler that leaves scoring to its extenders, unless its profile says otherwise."""
+    """One kube-scheduler that leaves scoring to its extenders, unless its profile enables score plugins."""
 
     def __init__(self, world: "World", name: str, component: Component) -> None:
         self._world = world

@@ -1,4 +1,4 @@
-"""The engine goes by the clock of the wall, also when that is set."""
+"""The engine follows the wall clock, also when that is set."""
 
 import time
 

@@ -26,9 +26,9 @@ LIST_SOME = {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "v
 
 class Stage(NamedTuple):
     plane: ControlPlane
-    # Of the scheduler.
+    # The port of the scheduler.
     url: str
-    # Kubeconfigs: of one who may read everything, pods and nodes, pods alone, nothing.
+    # Kubeconfigs with the right to read everything, pods and nodes, only pods, and nothing.
     reader: Path
     some: Path
     pods_only: Path
@@ -122,25 +122,25 @@ def test_from_a_saved_cluster_the_answer_is_the_same(stage: Stage, tmp_path: Pat
     assert as_json(stage.stranger, "huge", "--record", str(saved)) == live
 
 
-def test_what_the_scheduler_decided_about_a_bound_pod(stage: Stage) -> None:
+def test_the_decision_about_a_bound_pod_is_shown(stage: Stage) -> None:
     (decision,) = as_json(stage.reader, "web", "--scheduler", stage.url)["decisions"]
     assert decision["node"] == placed(stage.plane, "default")["default/web"]
     assert decision["uid"] == pods(stage.plane, "default")["web"]["metadata"]["uid"]
     assert (decision["feasible"], decision["nodes"], decision["ties"]) == (2, 2, 2)
-    # Nothing but the pod itself has come since.
+    # Only the pod itself was added since.
     now = as_json(stage.reader, "web")["now"]
     assert decision["scores"] == now["explanation"]["scores"][decision["node"]]
     assert decision["total"] == now["explanation"]["totals"][decision["node"]]
 
 
-def test_what_the_scheduler_decided_is_shown_above_what_it_would_decide_now(stage: Stage) -> None:
+def test_the_recorded_decision_is_shown_above_the_present_answer(stage: Stage) -> None:
     text = explain(stage.reader, "huge", "--scheduler", stage.url).stdout
     decided, now = text.index("as decided at "), text.index("as the cluster is now:")
     assert decided < now
     assert "\n  2 rejected by NodeResourcesFit: Insufficient cpu\n" in text[decided:now]
 
 
-def test_who_may_get_the_pod_sees_what_was_decided_without_seeing_the_cluster(stage: Stage) -> None:
+def test_a_user_with_the_right_to_get_the_pod_sees_its_decision(stage: Stage) -> None:
     done = explain(stage.pods_only, "web", "--scheduler", stage.url)
     assert done.returncode == 0
     assert done.stdout.startswith("pod default/web\n\nas decided at ")
@@ -148,12 +148,12 @@ def test_who_may_get_the_pod_sees_what_was_decided_without_seeing_the_cluster(st
     assert done.stderr.startswith("warning: nodes left out: nodes is forbidden")
 
 
-def test_who_may_not_get_the_pod_is_refused_by_the_scheduler(stage: Stage) -> None:
+def test_a_user_without_the_right_to_the_pod_is_refused_by_the_scheduler(stage: Stage) -> None:
     line = the_one_line(explain(stage.stranger, "web", "--scheduler", stage.url))
     assert 'user "system:serviceaccount:default:stranger" cannot get pod web in namespace default' in line
 
 
-def test_who_may_not_get_the_pod_is_refused_by_the_api_server(stage: Stage) -> None:
+def test_a_user_without_the_right_to_the_pod_is_refused_by_the_api_server(stage: Stage) -> None:
     assert 'pods "web" is forbidden' in the_one_line(explain(stage.stranger, "web"))
 
 
@@ -181,7 +181,7 @@ def test_a_server_that_cannot_be_reached_is_one_line(stage: Stage, tmp_path: Pat
 @pytest.mark.parametrize(
     "headers", [{}, {"Authorization": "Basic YTpi"}, {"Authorization": "Bearer nobodys"}]
 )
-def test_nothing_is_told_without_a_token_of_somebody(stage: Stage, headers: dict[str, str]) -> None:
+def test_a_caller_without_a_valid_token_gets_no_record(stage: Stage, headers: dict[str, str]) -> None:
     request = urllib.request.Request(f"{stage.url}/debug/pods/default/web", headers=headers)  # noqa: S310
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=10)  # noqa: S310

@@ -47,7 +47,7 @@ NODES = [
     used("same", [4000, 8192, 110], [2000, 4096, 0]),
 ]
 PIGEONS = ("p1", "p2", "p3")
-# Measured just now: pods that come count until they show.
+# Measured just now, so new pods count until a measurement includes them.
 FREE = {"t0": 6000, "t1": 3000, "t2": 3000}
 
 
@@ -102,7 +102,7 @@ def test_an_init_container_counts_by_what_it_asks_for(world: World, extender: Ex
     with world.scheduler(extender.entry("safe-overload", filters=True)) as scheduler:
         refused = scheduler.place(two("init").init_container("first", cpu="1500m"))
         assert refused.node == ""
-        # The one node in play has room for its requests: nothing else is wrong with it.
+        # The only allowed node has room for its requests, and only the agent can reject it.
         every = len(NODES) + len(FREE)
         elsewhere = f"{every - 1} node(s) didn't match Pod's node affinity/selector. "
         assert refused.message.startswith(f"0/{every} nodes are available: 1 {CPU_RISK}, {elsewhere}")

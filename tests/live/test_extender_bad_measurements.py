@@ -20,7 +20,7 @@ pytestmark = pytest.mark.control_plane
 WEB = pod("web").requests(cpu="500m", memory="1Gi")
 CORES = 8.0
 NAN = float("nan")
-# What is known of the idle node and of those that use 100 times what there is; of the others nothing is.
+# The nodes with usable measurements: the idle one, and those that use 100 times their capacity.
 # Prometheus takes a counter that falls for one that was reset, so its increase is far too large.
 FULL = {"cpu-spike": "cpu", "cpu-negative": "cpu", "memory-spike": "memory"}
 UNKNOWN = ("missing", "old", "nan", "memory-negative")
@@ -95,7 +95,7 @@ def _scores(extender: Extender, verb: str, names: dict[str, str]) -> dict[str, i
     ],
     ids=["Neutral", "FailOpen", "FailClosed", "Requests"],
 )
-def test_scores_stay_in_range_and_the_policy_decides_about_what_is_not_known(
+def test_scores_stay_in_range_and_the_policy_applies_to_unknown_loads(
     world: World,
     prometheus: MonitoredNodes,
     names: dict[str, str],

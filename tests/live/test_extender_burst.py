@@ -1,7 +1,7 @@
 """Pods that are created all at once, on nodes that are measured once a minute.
 
 kube-scheduler asks about the next pod while the last is still being bound, so that some are decided about
-before those ahead of them are known. They count from the moment that their node is known.
+before the extender knows the node of earlier pods. Pods count from the moment that their node is known.
 """
 
 from collections import Counter
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.control_plane
 
 ALIKE = [f"alike-{number}" for number in range(5)]
 FREE = {"idle": 6000, "busy-0": 3000, "busy-1": 3000}
-# The idle node has room for so many of the pods below; one after the other, four come to each of the others.
+# The pods below that fit on the idle node. One after the other, each of the other nodes gets four.
 ROOM = 12
-# So many may be decided about before those ahead of them are known: 3 were the most on a busy machine.
+# Decisions that may be made before the extender knows the last ones: at most 3 on a busy machine.
 LATE = 5
 
 

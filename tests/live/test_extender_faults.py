@@ -82,7 +82,7 @@ def test_one_that_is_slow_is_as_good_as_down(world: World, extender: Extender) -
         assert scheduler.place(among(world.named("web"), "idle", "warm")).node in ("idle", "warm")
 
 
-def test_one_that_comes_back_is_asked_again(world: World, nobody: int) -> None:
+def test_an_extender_that_comes_back_is_called_again(world: World, nobody: int) -> None:
     with world.scheduler(entry(nobody, "safe-overload", filters=True)) as scheduler:
         web = among(world.named("web").requests(cpu="500m"), "idle", "warm")
         assert scheduler.place(web).node == ""
@@ -106,7 +106,7 @@ def test_by_name_the_scores_of_other_plugins_stay_right(world: World, extender: 
     world.clear()
 
 
-def test_whole_nodes_are_judged_by_what_they_say(world: World, extender: Extender) -> None:
+def test_whole_nodes_are_judged_by_their_annotations(world: World, extender: Extender) -> None:
     by = extender.entry("safe-overload", filters=True, nodeCacheCapable=False)
     with world.scheduler(by) as scheduler:
         web = among(world.named("web").requests(cpu="500m", memory="1Gi"), "idle", "warm")
@@ -132,13 +132,13 @@ def test_victims_of_preemption_are_those_that_kube_scheduler_found(
         assert scheduler.place(low, terminationGracePeriodSeconds=0).node == "small"
         high = among(world.named("high").requests(cpu="800m").priority(100), "small")
         scheduler.place(high)
-        # The other has made room.
+        # The other pod was evicted.
         assert scheduler.lands(high) == "small"
     assert world.api.find(low) is None
     world.clear()
 
 
-def test_what_was_learnt_is_written_and_survives_a_restart(world: World) -> None:
+def test_learned_rewards_are_written_and_survive_a_restart(world: World) -> None:
     said = {
         "Pod": {"metadata": {"name": "new", "labels": {"podtype": "D"}}},
         "NodeNames": ["idle", "warm"],

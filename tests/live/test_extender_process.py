@@ -24,7 +24,7 @@ NODES = [loaded(f"n{number}", (6 * number, 300), (8, 1)) for number in range(100
 NAMES = [each.metadata.name for each in NODES]
 IDLE = NAMES[-1]
 QUESTIONS = 200
-# For both of one pod.
+# For filter and prioritize of one pod.
 TARGET_SECONDS = 0.050
 
 
@@ -83,7 +83,9 @@ def test_many_questions_at_once_are_answered_as_one_after_the_other(extender: Ex
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"Pod": 7, "NodeNames": []}', b'{"Pod": {}}', b"\xff"])
-def test_what_no_kube_scheduler_says_is_refused_in_one_line(extender: Extender, body: bytes) -> None:
+def test_a_request_unlike_those_of_kube_scheduler_is_refused_in_one_line(
+    extender: Extender, body: bytes
+) -> None:
     for verb in (FILTER, PRIORITIES):
         status, answer = post(extender.port, verb, body)
         assert (status, list(answer)) == (400, ["Error"])
@@ -108,7 +110,7 @@ def test_a_node_that_is_not_there_has_its_reason_and_no_place_in_the_answer(exte
     assert (status, [each["Host"] for each in scores]) == (200, [IDLE])
 
 
-def test_names_alone_go_to_and_fro(world: World) -> None:
+def test_only_names_are_exchanged_with_a_caching_extender(world: World) -> None:
     port = free_port()
     with (
         world.scheduler(entry(port, "safe-overload", filters=True)) as scheduler,

@@ -96,9 +96,7 @@ def test_the_authority_of_callers_is_replaced_while_both_run(
         eventually(place, lambda fate: fate.message.startswith('Post "https://'), within=30)
 
 
-def test_a_scheduler_without_a_certificate_is_not_heard(
-    world: World, extender: Extender, files: Path
-) -> None:
+def test_a_scheduler_without_a_certificate_is_refused(world: World, extender: Extender, files: Path) -> None:
     with world.scheduler(by_tls(extender, **trusting(files))) as scheduler:
         fate = scheduler.place(among(world.named("web"), "idle", "warm"))
     assert fate.node == ""

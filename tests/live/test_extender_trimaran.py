@@ -1,6 +1,6 @@
-"""The three agents after Trimaran behind a stock kube-scheduler, which scores as always beside their entry.
+"""The three agents from Trimaran behind a stock kube-scheduler, with its usual scores next to theirs.
 
-Each has nodes of its own, of four cores, whose cpu load is known and whose memory nobody measured. The node
+Each agent has its own nodes of four cores, with a known cpu load and without measurements of memory. The node
 that the formula demands has the largest requests of them, so that kube-scheduler alone would not take it.
 """
 
@@ -18,7 +18,7 @@ CORES = 4000
 
 
 class There(NamedTuple):
-    """Of a node in thousandths of a core: what is used and by how much that varies, what its pod asks for."""
+    """A node in millicores: its mean use and the deviation, and the request of its pod."""
 
     used: int
     deviation: int = 0
@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 
 CASES = [
-    # 600m are foreseen for the pod, half as much again as it asks for: the nodes would use 40, 15 and 50 % of
+    # The agent predicts 600m for the pod, 1.5 times its request. The nodes would use 40, 15 and 50 % of
     # their cores. Target 40: 100; 60 * 15/40 + 40 = 62.5; 40 * 50/60 = 33.3.
     Case(
         "target-load-packing",

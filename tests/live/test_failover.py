@@ -54,7 +54,7 @@ def test_the_leader_goes_while_pods_are_bound(
     other = start_scheduler(plane, "--config", str(config))
     create(plane, "default", *(manifest(f"pod-{n}", cpu="100m") for n in range(ROOM + 20)))
     eventually(other.log.read_text, lambda found: '"ready"' in found)
-    # All can begin at once.
+    # All can begin immediately.
     plane.add_nodes(NODES)
     eventually(lambda: bound_by(leader), lambda bound: bound >= 100, pause=0.005)
     end(leader)
@@ -68,7 +68,7 @@ def test_the_leader_goes_while_pods_are_bound(
     scheduled = Counter(e["regarding"]["name"] for e in listed if e["reason"] == "Scheduled")
     assert set(scheduled.values()) == {1}
     if end is stop:
-        # Not even an event is missing for what was under way.
+        # Even the events for binds in progress are complete.
         assert len(scheduled) == ROOM
 
 

@@ -122,7 +122,7 @@ async def test_nothing_is_decided_without_the_lease(control_plane: ControlPlane,
 async def test_a_write_is_not_started_once_the_lease_is_lost(
     control_plane: ControlPlane, namespace: str, effect: Operation
 ) -> None:
-    """The engine is told that it failed."""
+    """The engine receives a failure."""
     outcomes: list[Outcome] = []
     connection = load(control_plane.kubeconfig)
     async with (

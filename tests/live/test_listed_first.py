@@ -28,11 +28,11 @@ BUSY = (
 )
 OLD = pod("old").requests(cpu="2").on("busy")
 BY_PROMETHEUS = MeasurementSettings(provider="prometheus", address="http://127.0.0.1:9")
-AWAITED = "the first measurements are awaited"
+AWAITED = "the first measurements have not arrived"
 
 
 class Listed(KubeCluster):
-    """It reports what the test says, when it says so."""
+    """A cluster whose lists and changes come when the test calls for them."""
 
     def __init__(self) -> None:
         no_server: Any = None
@@ -67,7 +67,7 @@ class Listed(KubeCluster):
 
 
 class Held:
-    """A provider that answers when it is let."""
+    """A provider that waits for the test before it answers."""
 
     def __init__(self, answer: Values | Exception) -> None:
         self._answer = answer
@@ -125,7 +125,7 @@ def mean(engine: Engine) -> float:
 async def test_nodes_arrive_before_their_pods(
     made: Callable[[KubeCluster, Engine, MeasurementSettings], ExtenderHost | Follower],
 ) -> None:
-    """What their pods use is in the measurement already: it does not count once more."""
+    """The measurement already includes the pods, so they are not counted again."""
     cluster, engine = Listed(), Engine()
     runs = made(cluster, engine, MeasurementSettings(max_age=float("inf")))
     async with running(runs):

@@ -86,7 +86,7 @@ async def test_a_set_is_held_even_if_only_one_node_fits(
         assert here.entries() == {"only": here.nodes[0]}
 
 
-async def test_without_a_trigger_a_set_is_held_and_told_what_is_missing(
+async def test_without_a_trigger_a_set_is_held_and_its_condition_says_so(
     here: World, while_held: float
 ) -> None:
     await here.create(member("a"))
@@ -214,7 +214,7 @@ async def test_a_pod_with_the_gate_of_another_waits_for_the_other(here: World, w
     await here.until_plan_tells_the_truth()
 
 
-async def test_the_first_of_two_triggers_by_name_counts_and_the_other_is_told_so(
+async def test_of_two_triggers_the_first_by_name_counts_and_the_other_has_a_condition(
     here: World, repetitions: Repetitions
 ) -> None:
     for number in range(repetitions(full=20)):

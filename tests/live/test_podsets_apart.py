@@ -75,7 +75,7 @@ async def test_the_planner_answers_the_bytes_of_pallets_scheduler(
     sets_plane.kubectl("create", "-f", "-", input=json.dumps(member("p1", podset="planner-podset")))
     try:
         request = bytes.fromhex("0a0764656661756c74120e706c616e6e65722d706f647365741a02703122026e3122026e32")
-        # The pod and its node come by different watches.
+        # Pods and nodes have separate watches.
         await eventually_async(
             lambda: call(address_of(planner), request), lambda answer: answer.hex() == "0a080a02703112026e32"
         )
@@ -121,7 +121,7 @@ async def test_three_processes_hold_fire_plan_and_bind(
         async with world(sets_plane, sets_namespace) as here:
             await here.create(trigger(quiet="2s"), *members(3))
             await here.until_held(3)
-            # Others may be held besides, of tests before.
+            # Sets of earlier tests may be held too.
             assert metrics(scheduler)["longshore_podset_held_pods"] >= 3
             await here.until(lambda: bool(here.flips()))
             await here.until_placed(3)

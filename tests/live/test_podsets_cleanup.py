@@ -30,7 +30,7 @@ async def test_an_entry_goes_with_its_pod_and_the_plan_with_the_last(here: World
     assert here.state() == SCHEDULE
 
 
-async def test_an_entry_goes_when_its_pod_is_told_to_stop(here: World) -> None:
+async def test_an_entry_is_removed_when_its_pod_begins_to_terminate(here: World) -> None:
     """The pod has a grace period, and a finalizer that keeps it for longer."""
     slow = member("slow", terminationGracePeriodSeconds=30)
     slow["metadata"]["finalizers"] = ["example.org/wait"]
@@ -44,7 +44,7 @@ async def test_an_entry_goes_when_its_pod_is_told_to_stop(here: World) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-async def test_an_entry_goes_when_its_pod_has_ended(here: World, phase: str) -> None:
+async def test_an_entry_is_removed_when_its_pod_has_ended(here: World, phase: str) -> None:
     await released(here, 2)
     # KWOK reports that they run, once.
     await here.until(lambda: {pod.status.phase for pod in here.pods.values()} == {"Running"})

@@ -38,7 +38,7 @@ async def test_a_controller_that_is_killed_and_started_again_keeps_to_the_time(
         await asyncio.sleep(created + 2.0 - time.monotonic())
         with running(sets_plane, tmp_path, "controller", kubeconfig=kubeconfig):
             await here.until(lambda: bool(here.flips()))
-        # Times of objects are whole seconds, cut off.
+        # Timestamps are truncated to seconds.
         assert here.flips()[0] - created > 4
         triggers = [change.new for _, change in here.history if isinstance(change.new, ScheduleTrigger)]
         assert {each.status.fire_at for each in triggers} <= {None, planned}

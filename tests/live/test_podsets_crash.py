@@ -30,13 +30,13 @@ from longshore.kube.errors import ApiError
 
 pytestmark = pytest.mark.control_plane
 
-# Enough to take a while from the trigger to the last bind.
+# Enough pods that the time from the trigger to the last bind is long.
 MANY = 120
 # How far a set has come when its scheduler is killed: its plan is not stored, no pod is bound, not all are.
 RELEASED, PLANNED, MIDWAY = PHASES = ("released", "planned", "midway")
 TOO_LATE = "too late"
 KILLS = 50
-# One that misses is made up for: so many tries for each that is wanted.
+# A kill can miss its phase, so there are this many tries for each wanted kill.
 TRIES = 3
 
 
@@ -171,7 +171,7 @@ async def turmoil(here: World, chance: random.Random, seconds: float) -> None:
                     name = next(iter(here.plans))
                     await here.patch("SchedulePlan", name, {"spec": spec})
         except ApiError as error:
-            # Gone meanwhile, or still there.
+            # The object was deleted meanwhile, or exists already.
             assert error.status in (404, 409), error
         await asyncio.sleep(chance.uniform(0, 0.1))
 

@@ -17,7 +17,7 @@ from longshore.dev import ControlPlane
 
 pytestmark = pytest.mark.control_plane
 
-# Longer than until the next look whether they are there.
+# Longer than the time between two checks whether the kinds exist.
 LOOK = 5.5
 
 
@@ -51,14 +51,14 @@ def test_without_the_right_to_read_triggers_all_else_is_scheduled(
         eventually(
             lambda: placed(sets_plane, sets_namespace), lambda found: list(found) == [f"{sets_namespace}/web"]
         )
-        told = [line["event"] for line in scheduler.told("we may not list")]
+        told = [line["event"] for line in scheduler.told("no permission to list")]
         assert sorted(line.split()[4] for line in told) == [
             "scheduleplans.planner.ciena.io:",
             "scheduletriggers.planner.ciena.io:",
         ]
 
 
-def test_kinds_that_are_missing_are_told_once_and_picked_up_when_they_come(
+def test_missing_kinds_are_logged_once_and_watched_once_installed(
     bare_plane: ControlPlane, sets_namespace: str, tmp_path: Path
 ) -> None:
     """Neither the scheduler nor the controller needs a restart."""

@@ -99,12 +99,12 @@ async def place(here: World, node: str) -> AsyncIterator[Place]:
         try:
             yield Place(name, stub)
         finally:
-            # The namespace takes a while to go, and all sets of the cluster would be planned by it.
+            # The deletion of the namespace takes a while, and its planner would plan all sets of the cluster.
             await there.delete("Service", "svc")
             here.plane.delete_namespace(name)
 
 
-async def test_planners_of_allowed_namespaces_alone_and_nobody_to_stand_in(
+async def test_only_planners_in_allowed_namespaces_are_called_without_a_fallback(
     sets_plane: ControlPlane, sets_namespace: str, tmp_path: Path
 ) -> None:
     async with (

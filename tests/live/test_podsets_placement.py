@@ -82,7 +82,7 @@ async def test_a_pod_is_planned_again_when_its_planned_node_no_longer_fits(
 # Room.
 
 
-async def test_what_fits_goes_and_what_does_not_waits_for_room(here: World) -> None:
+async def test_pods_that_fit_go_and_the_others_wait_for_room(here: World) -> None:
     await here.create(trigger(), *members(2), member("big", cpu="100"))
     await here.until_held(3)
     await here.release()
@@ -147,7 +147,7 @@ async def apply(here: World, file: str) -> None:
     await asyncio.to_thread(here.plane.kubectl, "apply", "-n", here.namespace, "-f", str(EXAMPLES / file))
 
 
-async def test_the_example_with_required_anti_affinity_comes_to_two_nodes(here: World) -> None:
+async def test_the_example_with_required_anti_affinity_gets_two_nodes(here: World) -> None:
     await here.create(trigger(podset=EXAMPLE_SET, state=SCHEDULE))
     await apply(here, "antiaffinity_deployment.yaml")
     await here.until_placed(2)
@@ -155,7 +155,7 @@ async def test_the_example_with_required_anti_affinity_comes_to_two_nodes(here: 
     await here.until_plan_tells_the_truth(podset=EXAMPLE_SET)
 
 
-async def test_the_example_with_preferred_anti_affinity_comes_to_two_nodes(here: World) -> None:
+async def test_the_example_with_preferred_anti_affinity_gets_two_nodes(here: World) -> None:
     await here.create(trigger(podset=EXAMPLE_SET))
     await apply(here, "antiaffinity_deployment_weighted.yaml")
     await here.until_held(2)
@@ -194,7 +194,7 @@ async def test_anti_affinity_of_one_pod_keeps_the_other_away_too(
         assert len(set(here.placed.values())) == 2
 
 
-async def test_replicas_of_one_deployment_spread_and_more_than_there_are_nodes_go_all_the_same(
+async def test_replicas_of_a_deployment_spread_and_surplus_ones_are_bound_too(
     here: World,
 ) -> None:
     apply = ("apply", "-n", here.namespace, "-f", "-")
@@ -218,7 +218,7 @@ async def test_pods_without_an_owner_may_share_a_node(
         await here.until_plan_tells_the_truth()
 
 
-# A bind that is refused.
+# Refused binds.
 
 
 def no_binds_to(node: str, namespace: str) -> str:

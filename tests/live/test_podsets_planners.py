@@ -73,7 +73,7 @@ async def planner_of(here: World, podset: str) -> str:
     return here.plans[name].status.planner or ""
 
 
-# Which of them is asked, and what for.
+# The choice of the planner, and the requests to it.
 
 
 async def test_a_set_goes_by_its_own_planner_and_others_by_the_default_one(
@@ -150,7 +150,7 @@ async def test_the_request_is_what_pallet_sends(here: World, services: PlannerSe
     assert (asked.namespace, asked.podSet, asked.scheduledPod) == (here.namespace, "batch", "pod-0")
     assert sorted(asked.eligibleNodes) == [here.nodes[0], here.nodes[2]]
     assert 0 < heard.seconds_left <= CALL_SECONDS
-    # In clear text and without a word about who asks.
+    # In clear text and without credentials.
     assert not {"authorization", "grpc-encoding"} & heard.metadata.keys()
 
 
@@ -189,7 +189,7 @@ async def test_a_planned_node_that_no_longer_fits_is_not_offered_to_the_planner_
     assert first not in pb.SchedulePlanRequest.FromString(heard.message).eligibleNodes
 
 
-# What its answer is worth.
+# The use of its answer.
 
 
 def leaves_out(_request: pb.SchedulePlanRequest) -> Mapping[str, str]:
@@ -205,7 +205,7 @@ def breaks(_request: pb.SchedulePlanRequest) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("answer", [leaves_out, invents, breaks], ids=lambda each: each.__name__)
-async def test_what_is_wrong_with_an_answer_is_mended_and_told(
+async def test_invalid_entries_of_an_answer_are_corrected_and_reported(
     here: World, services: PlannerServices, answer: Nodes
 ) -> None:
     async with services.planner("one", answer), services.service(here, "one", "default"):
@@ -252,7 +252,7 @@ async def test_with_two_planners_the_one_that_answers_is_followed(
     assert await planner_of(here, "batch") == f"{services.names['other']}/svc"
 
 
-async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(
+async def test_a_planner_that_hangs_times_out_and_delays_no_other_pod(
     here: World, services: PlannerServices
 ) -> None:
     """Pods outside of sets and other sets, with and without their own planner, do not wait."""
@@ -289,7 +289,7 @@ async def test_a_planner_that_hangs_is_given_up_and_delays_nobody_else(
 
 
 @without_fallback
-async def test_without_a_fallback_pods_wait_until_their_planner_is_up_and_say_so(
+async def test_without_a_fallback_pods_wait_for_their_planner_with_a_condition(
     here: World, services: PlannerServices
 ) -> None:
     async with services.service(here, "one", "default"):
@@ -298,14 +298,14 @@ async def test_without_a_fallback_pods_wait_until_their_planner_is_up_and_say_so
         assert f"planner {services.names['one']}/svc" in here.condition("a")[1]
         await here.stays(lambda: not here.placed and not here.plans, 1)
         async with services.planner("one", all_to(here.nodes[1], "a")):
-            # As long as it waits between two calls.
+            # The time between two calls.
             await here.until_placed(1, within=30)
     assert here.placed == {"a": here.nodes[1]}
     await here.until_plan_tells_the_truth()
 
 
 @without_fallback
-async def test_without_a_fallback_an_answer_with_a_node_that_is_not_there_binds_nobody(
+async def test_without_a_fallback_an_answer_with_an_unknown_node_binds_no_pod(
     here: World, services: PlannerServices
 ) -> None:
     async with services.planner("one", invents), services.service(here, "one", "default"):
@@ -314,7 +314,7 @@ async def test_without_a_fallback_an_answer_with_a_node_that_is_not_there_binds_
         await here.stays(lambda: not here.placed and not here.plans, 1)
 
 
-def test_the_stub_speaks_what_the_protocol_says() -> None:
+def test_the_stub_follows_the_protocol() -> None:
     """The bytes were computed from the protocol's text by another program."""
     request = pb.SchedulePlanRequest(
         namespace="default", podSet="planner-podset", scheduledPod="p1", eligibleNodes=["n1", "n2"]

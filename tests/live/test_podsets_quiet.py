@@ -22,7 +22,7 @@ from longshore.dev import ControlPlane
 pytestmark = pytest.mark.control_plane
 
 Scenario = Callable[[World], Awaitable[None]]
-# Times of objects are whole seconds, cut off; a busy machine may take long to do what is due.
+# Timestamps are truncated to seconds, and a busy machine may be late.
 EARLY, LATE = 1.0, 10.0
 
 

@@ -43,7 +43,7 @@ async def test_a_set_is_held_across_a_restart(here: World, tmp_path: Path) -> No
         assert here.stored_plans() == [here.placed]
 
 
-async def test_deletions_that_nobody_saw_are_made_up_for(here: World, tmp_path: Path) -> None:
+async def test_deletions_while_no_scheduler_ran_are_noticed_later(here: World, tmp_path: Path) -> None:
     async with scheduler(here, tmp_path):
         await here.create(trigger(state=SCHEDULE), *members(3))
         await here.until_placed(3)
@@ -58,7 +58,7 @@ async def test_deletions_that_nobody_saw_are_made_up_for(here: World, tmp_path: 
         await here.until(lambda: here.plan("other") is None, within=10)
 
 
-async def test_a_plan_goes_with_the_deployment_of_its_pods_while_nobody_schedules(
+async def test_a_plan_is_deleted_with_the_deployment_of_its_pods_without_a_scheduler(
     here: World, tmp_path: Path
 ) -> None:
     """The garbage collector deletes it by its owner references."""
@@ -69,6 +69,6 @@ async def test_a_plan_goes_with_the_deployment_of_its_pods_while_nobody_schedule
         await here.until_placed(2)
         await here.until_plan_tells_the_truth()
     await asyncio.to_thread(here.plane.kubectl, "delete", "deployment", "web", "-n", here.namespace)
-    # It looks for kinds that are new to it every half minute.
+    # It discovers new kinds every half minute.
     await here.until(lambda: not here.plans, within=60)
     await here.until(lambda: not here.pods)

@@ -37,7 +37,7 @@ class Server:
 
 
 async def binds_after_each(*looks: tuple[ApiObject, ...]) -> list[tuple[str, str]]:
-    """Return the binds of passes over the cluster as it is at each look."""
+    """Return the binds of passes over these states of the cluster."""
     server, no_client = Server(), cast(Client, None)
     writer = Writer(server)
     cluster = PolledCluster(no_client, Operations(writer), EventRecorder(writer, controller="static"))
@@ -52,7 +52,7 @@ async def binds_after_each(*looks: tuple[ApiObject, ...]) -> list[tuple[str, str
 
 
 def at(version: int, item: ApiObject) -> ApiObject:
-    """Everything may have changed between two looks."""
+    """Any number of changes may occur between two passes."""
     metadata = msgspec.structs.replace(item.metadata, resource_version=str(version))
     return msgspec.structs.replace(item, metadata=metadata)
 
@@ -67,7 +67,7 @@ async def test_a_pod_is_bound_once_its_node_is_labeled() -> None:
 
 
 async def test_a_pod_that_has_come_back_between_two_passes_is_another_pod() -> None:
-    """It is bound again, and the room of the one before is free."""
+    """The new pod is bound, and the room of the old pod is free again."""
     first, second = WEB.uid("first"), WEB.uid("second")
     bound = await binds_after_each((labeled("n1"), first), (labeled("n1"), second))
     assert bound == [("first", "n1"), ("second", "n1")]

@@ -64,7 +64,7 @@ def test_pods_avoid_a_node_where_their_type_failed_also_after_a_restart(
     eventually(lambda: rewarded(first), lambda found: found == 5)
     create(plane, "default", typed("after"))
     eventually(lambda: placed(plane, "default"), lambda found: found.get("default/after") == "node-1")
-    # Most of them came too soon after the first for another write: they are written at the end.
+    # Most failures came too soon after the first write, so they are written at the end.
     assert first.stop() == 0
     assert "pairs/D/node-0 0.590490" in stored(plane)
 
@@ -73,6 +73,6 @@ def test_pods_avoid_a_node_where_their_type_failed_also_after_a_restart(
     eventually(lambda: placed(plane, "default"), lambda found: found.get("default/later") == "node-1")
     fail(plane, "f")
     eventually(lambda: stored(plane), lambda found: "pairs/D/node-0 0.531441" in found)
-    # The pods that had failed before the restart are still there, and did not count again.
+    # The pods that had failed before the restart still exist, and did not count again.
     assert rewarded(second) == 1
     assert second.stop() == 0

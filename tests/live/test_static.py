@@ -187,7 +187,7 @@ def test_with_random_choice_both_labeled_nodes_occur(
         seen.add(come_back(control_plane, namespace, "web-0"))
 
 
-# Pods that cannot go.
+# Pods that cannot be bound.
 
 
 def test_gated_and_ending_pods_are_left_alone(
@@ -211,7 +211,7 @@ def test_gated_and_ending_pods_are_left_alone(
     assert static.counts("schedule_request_failure_total", namespace=namespace) == 0
 
 
-def test_a_name_too_long_for_a_label_is_told(
+def test_a_name_too_long_for_a_label_is_reported(
     control_plane: ControlPlane, namespace: str, static: Static
 ) -> None:
     name = "w" * 64
@@ -221,7 +221,7 @@ def test_a_name_too_long_for_a_label_is_told(
     assert "cannot be expressed as a label: the pod's name has 64 characters" in told["note"]
 
 
-# What a pass and the metrics tell.
+# The reports of a pass, and the metrics.
 
 
 def test_one_pass_binds_what_it_can_and_exits_with_0(
@@ -238,7 +238,7 @@ def test_one_pass_binds_what_it_can_and_exits_with_0(
     assert done.returncode == 0, done.stderr
     assert f"INFO - Pod web-0 scheduled on node {nodes[0]}\n" in done.stderr
     assert placed(control_plane, namespace) == {f"{namespace}/web-0": nodes[0]}
-    # What it had to tell has been written before it ended.
+    # It wrote its conditions before it ended.
     assert (
         pin_key("pass", namespace, "web-1") in condition(pods(control_plane, namespace)["web-1"])["message"]
     )

@@ -94,7 +94,7 @@ async def test_refused_binds_stop_nothing_and_are_counted(
 
             await called(counted)
             assert "no right to bind pods in all namespaces" in static.log.read_text()
-            # What it could not do before, it does when it may.
+            # It binds the pod once it has the right.
             bound = await called(placed, control_plane, namespace)
             assert bound == {f"{namespace}/taken": nodes[1], f"{namespace}/fine": nodes[0]}
             assert await called(node_of, control_plane, other, "forbidden") == ""
@@ -102,10 +102,10 @@ async def test_refused_binds_stop_nothing_and_are_counted(
     control_plane.delete_namespace(other)
 
 
-# The end.
+# Shutdown.
 
 
-async def test_told_to_stop_it_ends_the_bind_under_way(
+async def test_on_sigterm_it_completes_the_bind_in_progress(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
     proxy = Proxy(load(install(control_plane)), lambda asked: LandLate(1.0) if binds(asked) else None)
@@ -120,7 +120,7 @@ async def test_told_to_stop_it_ends_the_bind_under_way(
 
 
 @pytest.mark.parametrize("stuck", ["binds", "pods"])
-async def test_told_to_stop_it_does_not_wait_for_a_server_that_hangs(
+async def test_on_sigterm_it_does_not_wait_for_a_server_that_hangs(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path, stuck: str
 ) -> None:
     """The server hangs in a bind, or in the lists of a pass."""
@@ -164,7 +164,7 @@ def many(
         label(control_plane, node, *(f"{key(namespace, pod)}-" for pod, its in chosen.items() if its == node))
 
 
-async def test_killed_at_any_moment_it_goes_on_after_a_restart(
+async def test_killed_at_any_moment_it_continues_after_a_restart(
     control_plane: ControlPlane,
     namespace: str,
     many: dict[str, str],

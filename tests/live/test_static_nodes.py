@@ -17,7 +17,7 @@ from tests.waiting import eventually
 from longshore.dev import ControlPlane
 from longshore.pin.labels import pin_key
 
-# Soon after the backoff of a second, also on a busy machine, and long before the next look at all pods.
+# Soon after the backoff of a second, also on a busy machine, and long before the next check of all pods.
 CURED_WITHIN = 10.0
 
 
@@ -75,7 +75,7 @@ Trouble = Callable[[ControlPlane, str], AbstractContextManager[None]]
         (too_small, "1 Insufficient cpu"),
     ],
 )
-def test_a_labeled_node_that_will_not_do(
+def test_a_labeled_node_that_does_not_fit(
     control_plane: ControlPlane,
     namespace: str,
     nodes: list[str],
@@ -113,7 +113,7 @@ def with_data(name: str, *, scheduler: str = NAME) -> dict[str, Any]:
     return pod
 
 
-def test_a_pod_whose_local_volume_is_on_another_node_is_told_so(
+def test_a_pod_with_a_local_volume_on_another_node_gets_a_condition(
     control_plane: ControlPlane, namespace: str, nodes: list[str], static: Static
 ) -> None:
     disk = f"disk-of-{namespace}"

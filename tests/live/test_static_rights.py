@@ -23,7 +23,7 @@ from tests.waiting import eventually
 
 from longshore.dev import ControlPlane
 
-# What the original asks for: no watches.
+# The rights of the original, which does not watch.
 LISTS = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
@@ -32,7 +32,7 @@ LISTS = [
 LACKS = (
     "no right to create events.events.k8s.io: with -vv the log says why a pod waits",
     "no right to patch pods/status: conditions do not say why a pod waits",
-    "no right to read volumes: they are not looked at",
+    "no right to read volumes: they are not considered",
     "no right to read namespaces: their labels are unknown",
 )
 
@@ -104,7 +104,7 @@ def test_the_least_rights_are_enough_to_bind(
     minimal.wait_for_line("Pod waiting scheduled on node")
 
 
-def test_what_the_least_rights_do_not_allow_is_told_once_and_not_tried(
+def test_what_the_least_rights_forbid_is_logged_once_and_not_tried(
     control_plane: ControlPlane, namespace: str, nodes: list[str], minimal: Static
 ) -> None:
     label(control_plane, nodes[0], f"{key(namespace, 'somewhere')}=")
@@ -139,20 +139,20 @@ def test_without_watches_the_cluster_is_listed_again_and_again(
         return made
 
     told = lists.wait_for_line("pods and nodes cannot be watched")
-    assert told.endswith("listed again and again, seconds: 0.2")
+    assert told.endswith("listed in each pass, seconds: 0.2")
     mark = f"rf.scheduler.lists.{namespace}/listed"
     create(control_plane, namespace, pod())
     label(control_plane, nodes[0], f"{mark}=")
     eventually(lambda: node_of(control_plane, namespace, "listed"), lambda found: found == nodes[0])
 
-    # Deleted and made again between two passes, maybe, with the label somewhere else.
+    # The pod may be deleted and created again between two passes, with the label on another node.
     label(control_plane, nodes[0], f"{mark}-")
     label(control_plane, nodes[1], f"{mark}=")
     control_plane.kubectl("delete", "pod", "listed", "-n", namespace, "--now")
     create(control_plane, namespace, pod())
     eventually(lambda: node_of(control_plane, namespace, "listed"), lambda found: found == nodes[1])
 
-    # A node that will not do until it will.
+    # A node that does not fit at first, and fits later.
     control_plane.kubectl("cordon", nodes[1])
     control_plane.kubectl("delete", "pod", "listed", "-n", namespace, "--now")
     create(control_plane, namespace, pod())

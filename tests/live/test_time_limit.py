@@ -87,7 +87,7 @@ def test_a_plugin_may_take_its_time_to_the_limit() -> None:
     limit.close()
 
 
-def test_what_a_plugin_raises_is_left_as_it_is(limit: TimeLimit) -> None:
+def test_an_exception_of_a_plugin_is_passed_on_unchanged(limit: TimeLimit) -> None:
     def raises() -> None:
         raise KeyError("mine")
 
@@ -105,7 +105,7 @@ def test_a_plugin_that_catches_every_exception_ends_as_well(limit: TimeLimit) ->
         limited(limit, permit=stubborn).permit()
 
 
-def test_a_plugin_that_catches_even_that_is_told_again(limit: TimeLimit) -> None:
+def test_a_plugin_that_catches_the_exception_gets_it_again(limit: TimeLimit) -> None:
     caught = []
 
     def more_stubborn() -> None:
@@ -121,7 +121,7 @@ def test_a_plugin_that_catches_even_that_is_told_again(limit: TimeLimit) -> None
     assert caught == ["_TimeIsUp", "_TimeIsUp"]
 
 
-def test_one_that_sleeps_in_c_code_is_noted_and_ends_when_it_wakes(limit: TimeLimit) -> None:
+def test_a_plugin_that_sleeps_in_c_code_is_reported_and_ends_when_it_wakes(limit: TimeLimit) -> None:
     noted: list[Stuck | None] = []
     begin = time.monotonic()
     observer = threading.Timer(0.2, lambda: noted.append(limit.stuck))
@@ -217,7 +217,7 @@ def test_a_generator_gets_what_it_is_sent_and_gives_what_it_returns(limit: TimeL
     assert end.value.value == "c"
 
 
-def test_what_a_generator_waits_for_is_looked_at_within_the_limit(limit: TimeLimit) -> None:
+def test_the_check_of_a_waiting_generator_has_the_time_limit(limit: TimeLimit) -> None:
     def check() -> Outcome | None:
         endless()
         return None
@@ -271,7 +271,7 @@ def test_an_async_plugin_can_be_cancelled(limit: TimeLimit) -> None:
     assert seen == ["cancelled"]
 
 
-def test_of_nested_calls_the_inner_one_ends_first_and_the_outer_goes_on(limit: TimeLimit) -> None:
+def test_of_nested_calls_the_inner_one_ends_first_and_the_outer_continues(limit: TimeLimit) -> None:
     inner = limited(limit, permit=endless)
     ended = []
 
@@ -315,7 +315,7 @@ def test_code_of_longshore_that_a_plugin_calls_is_never_left_in_the_middle(limit
         assert ours.depth == 0
 
 
-def test_a_plugin_that_does_nothing_but_use_its_handle_ends_there(limit: TimeLimit) -> None:
+def test_a_plugin_that_only_uses_its_handle_ends_there(limit: TimeLimit) -> None:
     class UsesHandle:
         name = "UsesHandle"
 
@@ -375,7 +375,7 @@ def test_a_listener_that_takes_too_long_is_reported_with_its_plugin(
     assert note in [event.note for event in simulation.cluster.events]
 
 
-def test_nothing_is_sent_when_the_call_ends_while_it_is_being_looked_at(
+def test_nothing_is_sent_when_the_call_ends_during_the_inspection(
     limit: TimeLimit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking, over = threading.Event(), threading.Event()
@@ -429,7 +429,7 @@ def test_an_exception_that_has_not_come_when_the_call_ends_is_taken_back(
     assert not exception
 
 
-def test_no_exception_goes_astray_when_calls_end_about_at_the_limit() -> None:
+def test_no_exception_hits_other_code_when_calls_end_near_the_limit() -> None:
     """Thousands of chances for the exception to come just too late."""
     limit = TimeLimit(0.001)
     plugin = limited(limit, permit=spin)
@@ -472,7 +472,7 @@ class SlowForSome:
         return None
 
 
-def test_a_slow_plugin_fails_its_pod_under_its_name_and_the_others_go_on(limit: TimeLimit) -> None:
+def test_a_slow_plugin_fails_only_its_pod_under_its_own_name(limit: TimeLimit) -> None:
     simulation = simulated(limit, SlowForSome)
     simulation.create(pod("a").labels(slow="yes"), pod("b"))
     simulation.run(until=0.5)
@@ -514,7 +514,7 @@ def test_a_wait_for_the_cluster_that_never_ends_fails_its_pod(limit: TimeLimit) 
     assert condition.message == "running PreBind plugin \"SlowCheck\": TimeoutError('took longer than 0.02s')"
 
 
-def test_preemption_goes_on_when_a_filter_is_slow_on_imagined_nodes(limit: TimeLimit) -> None:
+def test_preemption_continues_when_a_filter_is_slow_on_imagined_nodes(limit: TimeLimit) -> None:
     """A default plugin without a limit calls the filter there."""
 
     class SlowWhenFull:

@@ -1,4 +1,4 @@
-"""When a running scheduler calls itself well."""
+"""The health of a running scheduler."""
 
 import asyncio
 from typing import cast
@@ -10,7 +10,7 @@ from longshore.live.vitals import Vitals
 
 
 class _Follower:
-    """As much of one as is looked at."""
+    """A follower with only the attributes that the health check reads."""
 
     def __init__(self) -> None:
         self.ready = True
@@ -37,7 +37,7 @@ def patient() -> _Patient:
     return _Patient()
 
 
-def test_a_leader_that_knows_everything_is_well(patient: _Patient) -> None:
+def test_a_leader_with_synced_watches_is_healthy(patient: _Patient) -> None:
     assert patient.complaints == set()
 
 
@@ -77,6 +77,6 @@ def test_without_leader_election_there_is_no_lease_to_renew() -> None:
     assert "leaderElection" not in _Patient(lease_name="").vitals.live
 
 
-def test_one_that_does_not_know_the_cluster_yet_is_not_ready(patient: _Patient) -> None:
+def test_a_scheduler_before_its_first_lists_is_not_ready(patient: _Patient) -> None:
     patient.follower.ready = False
     assert patient.complaints == {"sched-handler-sync"}

@@ -98,7 +98,7 @@ def test_a_claim_that_waits_gets_the_volume_that_is_there_and_the_pod_its_node(
         get(plane, "pv", "disk")["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] == "yes"
     )
 
-    # There is none left for the second, until there is.
+    # The second pod waits until another volume exists.
     create(plane, "default", using("second", "data-1"))
     eventually(lambda: pods(plane, "default")["second"], condition)
     message = condition(pods(plane, "default")["second"])["message"]
@@ -117,10 +117,10 @@ def test_a_volume_is_made_where_the_pod_is_to_go(
     start_scheduler(plane)
     create(plane, "default", using("web", "data"))
     eventually(lambda: selected(plane, "data"))
-    # People and autoscalers see where it is expected.
+    # Users and autoscalers see its expected node.
     eventually(lambda: pods(plane, "default")["web"]["status"], lambda found: found.get("nominatedNodeName"))
     assert placed(plane, "default") == {}
-    # Other pods are not held up by it.
+    # It does not block other pods.
     create(plane, "default", manifest("other"))
     eventually(lambda: placed(plane, "default"), lambda found: "default/other" in found)
 

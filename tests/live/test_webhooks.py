@@ -191,7 +191,7 @@ def test_an_extender_that_spares_a_node_decides_who_is_evicted(both: Both) -> No
 
 
 @pytest.mark.parametrize("both", [[{"bindVerb": "bind"}]], indirect=True)
-def test_an_extender_that_binds_is_told_the_pod_and_the_node(both: Both) -> None:
+def test_an_extender_that_binds_receives_the_pod_and_the_node(both: Both) -> None:
     stock, ours = both(labels={})
     for result in (stock, ours):
         ((verb, said),) = result["heard"]

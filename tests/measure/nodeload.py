@@ -1,4 +1,4 @@
-"""What node_exporter would have said of a node whose load is known exactly: samples every 15 seconds."""
+"""Metrics as node_exporter exposes them, for a node with an exactly known load: samples every 15 seconds."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -12,20 +12,20 @@ GIB = 2.0**30
 TOTAL = 16 * GIB
 EVERY = 15.0
 HISTORY = 20 * 60.0
-# The processor has been counting for so long: a deviation of the counter itself would be large.
+# Age of the processor's counter in seconds. A deviation of the counter itself would be large.
 UPTIME = 1e6
 
-# Cores, or bytes, that are used at a time in seconds before the end.
+# The cores or bytes in use, given a time in seconds before the end.
 Load = Callable[[float], float]
 
 
 def node_name(word: str) -> str:
-    """One that no other test has."""
+    """Return a name that no other test uses."""
     return f"{word}-{secrets.token_hex(3)}"
 
 
 def addressed(name: str, *addresses: str) -> Node:
-    """A node with these internal addresses, and its name as another one."""
+    """Return a node with these internal addresses, and its name as another address."""
     made = node(name)
     kinds = [("Hostname", name), *(("InternalIP", address) for address in addresses)]
     found = tuple(NodeAddress(type=kind, address=address) for kind, address in kinds)
@@ -44,7 +44,7 @@ def history(
     memory: Load | None = None,
     labels: str = "",
 ) -> str:
-    """Of 20 minutes up to a time; two processors share what is used."""
+    """Return the metrics of the 20 minutes before a time. Two processors share the load."""
     count = int(HISTORY / EVERY)
     times = [until - EVERY * (count - step) for step in range(count + 1)]
     text = ""
@@ -60,7 +60,7 @@ def history(
 
 
 def _counter(times: Sequence[float], until: float, cores: Load, where: str) -> str:
-    """`user` counts half of what is used, `idle` the rest of the time; some of it waits for disks."""
+    """`user` counts half of the used time, and `idle` the rest, of which some waits for disks."""
     user, idle, iowait = [UPTIME], [UPTIME], [UPTIME]
     for time in times[:-1]:
         used = cores(until - time) / 2 * EVERY

@@ -1,4 +1,4 @@
-"""Passes over the nodes of the real control plane, with measurements given by hand."""
+"""Passes over the nodes of the real control plane, with measurements from the test."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ LOAD = {"cpu/mean": 2000.0, "cpu/std": 0.0, "memory/mean": 8.0 * 2**30, "memory/
 
 
 class ByHand:
-    """A provider that knows the same load of every node, or fails."""
+    """A provider that reports the same load for every node, or fails."""
 
     def __init__(self, load: Mapping[str, float], *, age: float = 0.0) -> None:
         self.load, self.age = load, age
@@ -44,7 +44,7 @@ class ByHand:
 
 
 class Counting(Client):
-    """Counts patches."""
+    """A writer that counts patches."""
 
     def __init__(self, kubeconfig: Path) -> None:
         super().__init__(load(kubeconfig))
@@ -58,7 +58,7 @@ class Counting(Client):
 
 @pytest.fixture
 def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
-    """Two nodes of 8 cores and 32 GiB that carry a label of their own."""
+    """Two nodes of 8 cores and 32 GiB with a label that no other node has."""
     label = f"annotated-{secrets.token_hex(3)}"
     names = control_plane.add_nodes(2, prefix=f"{label}-", labels={"set": label})
     yield names
@@ -78,7 +78,7 @@ def annotator(client: Client, nodes: list[str], provider: ByHand | None = None, 
 
 
 def written(plane: ControlPlane, node: str) -> dict[str, str]:
-    """Its annotations of ours."""
+    """Return the annotations of the node that Longshore writes."""
     found = json.loads(plane.kubectl("get", "node", node, "-o", "json"))["metadata"]["annotations"]
     return {key: text for key, text in found.items() if re.search("free-|requested-|allocated-", key)}
 
@@ -113,7 +113,7 @@ async def test_allocation_counts_bound_pods_that_do_not_run(
     pod["spec"]["nodeName"] = nodes[0]
     pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "1.5Gi"
     create(control_plane, namespace, pod)
-    # KWOK brings it to life at once, and lets it be from then on.
+    # KWOK sets it to Ready immediately, and does not change it afterwards.
     wait_until_running(control_plane, namespace, 1)
     pending = ("--subresource=status", "--type=merge", "-p", '{"status": {"phase": "Pending"}}')
     control_plane.kubectl("patch", "pod", "waits", "-n", namespace, *pending)
@@ -181,7 +181,7 @@ async def test_an_invalid_selector_is_an_error(client: Counting) -> None:
 
 
 async def test_passes_begin_within_the_interval_and_not_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values may count for little longer than that."""
+    """Values expire soon after that."""
     pauses: list[float] = []
 
     async def rest(stop: asyncio.Event, seconds: float) -> None:

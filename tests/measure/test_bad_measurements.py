@@ -1,4 +1,4 @@
-"""What a real Prometheus may say of nodes, up to nonsense, and what agents make of it."""
+"""Measurements that a real Prometheus may return, even absurd ones, and the scores of agents with them."""
 
 import time
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ from longshore.testing import node, pod
 
 CORES = 8.0
 WORDS = ("idle", "missing", "old", "nan", "negative", "spike")
-# Each node has one resource measured, and nothing is known of the other.
+# One resource of each node is measured, and the other is unknown.
 NAMES = {resource: {word: node_name(f"{resource}-{word}") for word in WORDS} for resource in COLUMNS}
-# To Prometheus a counter that falls has begun anew, and what it counts from there on is far too much.
+# Prometheus takes a falling counter for one that was reset, so its increase is far too large.
 FULL = {"cpu": ("negative", "spike"), "memory": ("spike",)}
 UNKNOWN = {"cpu": ("missing", "old", "nan"), "memory": ("missing", "old", "nan", "negative")}
 WEB = PodInfo.of(pod("web").requests(cpu="500m", memory="1Gi"))
@@ -34,7 +34,7 @@ POLICIES = {"Neutral": 0, "FailOpen": 50, "FailClosed": 0}
 
 
 def _by_load() -> Iterator[Any]:
-    """All plugins of agents that let requests stand in for a load that is not known."""
+    """All agent plugins that use requests in place of an unknown load."""
     for agent in choose(["all"]):
         for plugin in agent.plugins:
             try:
@@ -102,7 +102,7 @@ def _scores(agent: Any, cluster: ClusterState) -> dict[str, int]:
 
 
 def _score_by_requests(kind: Any) -> int:
-    """Of a node that uses what its pods ask for, which is nothing, and does not vary."""
+    """The score of a node that steadily uses the requests of its pods, which are zero."""
     cluster = _cluster("n1")
     nothing = {f"{resource}/{of}": {"n1": (0.0, 0.0)} for resource in COLUMNS for of in ("mean", "std")}
     cluster.measures.put(nothing, now=0.0)
@@ -112,7 +112,7 @@ def _score_by_requests(kind: Any) -> int:
 @pytest.mark.parametrize(
     ("resource", "most", "usual"), [("cpu", 1000 * CORES, 1000.0), ("memory", TOTAL, GIB)]
 )
-async def test_only_what_is_fresh_and_an_amount_is_known(
+async def test_only_recent_and_valid_amounts_are_known(
     played: MonitoredNodes, resource: str, most: float, usual: float
 ) -> None:
     cluster = await _measured(played)
@@ -146,7 +146,7 @@ def test_all_agents_that_go_by_the_load_are_looked_at() -> None:
 @pytest.mark.parametrize("missing", [*POLICIES, "Requests"])
 @pytest.mark.parametrize("resource", COLUMNS)
 @pytest.mark.parametrize("kind", BY_LOAD, ids=lambda kind: str(kind.name))
-async def test_the_policy_decides_about_what_is_not_known(
+async def test_the_policy_applies_to_unknown_loads(
     played: MonitoredNodes, kind: Any, resource: str, missing: str
 ) -> None:
     cluster = await _measured(played)

@@ -1,4 +1,4 @@
-"""How providers are asked over HTTP: who we are, whom we trust, and what is said when it goes wrong."""
+"""Requests to providers over HTTP: credentials, trusted CAs, and errors."""
 
 import ssl
 from pathlib import Path
@@ -67,7 +67,7 @@ async def test_a_token_that_is_refused_twice_is_the_answer(tmp_path: Path) -> No
 
 
 async def test_a_redirect_is_reported_and_not_followed() -> None:
-    """Headers and tokens are for the address that was given."""
+    """Headers and tokens are only for the configured address."""
 
     async def answer(_request: web.Request) -> web.Response:
         raise web.HTTPFound("http://elsewhere/login")

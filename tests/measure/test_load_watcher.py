@@ -1,4 +1,4 @@
-"""load-watcher's JSON, said by a stand-in: the real one would need a source of measurements itself."""
+"""load-watcher's JSON from a stub: a real load-watcher needs a source of measurements itself."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ async def test_nodes_of_another_cluster_are_reported() -> None:
 
 
 @pytest.mark.parametrize("said", [[], {"data": 3}, {"timestamp": "now"}, "text"])
-async def test_what_is_something_else_is_one_line(said: object) -> None:
+async def test_an_answer_in_another_format_is_one_line(said: object) -> None:
     with pytest.raises(
         ProviderFailed, match=r"/watcher did not answer with load-watcher's JSON: "
     ) as failure:

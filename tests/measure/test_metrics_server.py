@@ -1,4 +1,4 @@
-"""metrics-server, through the API server's own path. It is a stand-in: the real one needs kubelets to ask."""
+"""metrics-server under its path of the API server. It is a stub: a real metrics-server needs kubelets."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,7 +60,7 @@ async def test_quantities_are_read_with_the_time_of_each_node() -> None:
     assert "cpu/std" not in found
 
 
-async def test_mean_deviation_and_percentiles_come_from_what_was_seen_before() -> None:
+async def test_mean_deviation_and_percentiles_come_from_earlier_samples() -> None:
     stand_in = StandIn()
     async with provider(stand_in) as asked:
         for second, cpu in ((0, "1"), (15, "3"), (15, "3")):
@@ -126,7 +126,7 @@ async def test_refusals_are_one_line(status: int, message: str) -> None:
 
 
 async def test_a_cluster_without_metrics_server(control_plane: ControlPlane) -> None:
-    """The real API server, which has nobody to hand the question on to."""
+    """The real API server has no metrics-server to forward the request to."""
     async with Client(load(str(control_plane.kubeconfig))) as client:
         with pytest.raises(ProviderFailed) as failure:
             await MetricsServer(client, window=900.0, max_age=300.0).measure(NODES)

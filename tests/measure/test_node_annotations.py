@@ -1,4 +1,4 @@
-"""What a node's annotations are to say: of its load, of its pods, and when there is nothing to say."""
+"""The annotations that a node should have, given its load and its pods, and when they are removed."""
 
 import math
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ def wanted(
 
 
 def annotated(**more: str) -> Node:
-    """With all that a pass writes, one second ago."""
+    """Return a node with all annotations that a pass wrote one second ago."""
     old = wanted(measured(MEASURED, at=NOW - 1), now=NOW - 1)
     return BIG.annotations(**{key: text for key, text in (old | more).items() if text is not None})
 
 
-def test_the_load_is_written_as_what_is_free() -> None:
+def test_the_load_is_written_as_the_free_amount() -> None:
     assert wanted(measured(MEASURED)) == {
         "mean-free-cpu": "6000",
         "std-free-cpu": "400",
@@ -45,7 +45,7 @@ def test_the_load_is_written_as_what_is_free() -> None:
     }
 
 
-def test_what_is_written_is_read_back_as_it_was_measured() -> None:
+def test_written_annotations_give_the_measured_values_back() -> None:
     values = {"cpu/mean": 2000.125, "cpu/std": 0.5, "memory/mean": 12345678.0, "memory/std": 0.0}
     written = {key: text for key, text in wanted(measured(values)).items() if text is not None}
     read = annotations.load(BIG.annotations(**written))
@@ -61,7 +61,7 @@ def test_numbers_are_plain_decimals(used: float, text: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_not_written(bad: float) -> None:
+def test_a_value_that_is_not_a_number_is_not_written(bad: float) -> None:
     told = wanted(measured(MEASURED | {"cpu/mean": bad}))
     assert told["mean-free-cpu"] is None
     assert told["std-free-cpu"] is None
@@ -79,7 +79,7 @@ def test_a_forecast_is_written_where_there_is_one() -> None:
     assert told["forcasted-free-memory"] == str(15 * 2**30)
 
 
-def test_a_forecast_of_somebody_else_is_left_alone() -> None:
+def test_a_forecast_from_another_writer_is_left_alone() -> None:
     of = BIG.annotations(**{"forcasted-free-memory": "1"})
     assert "forcasted-free-memory" not in wanted(measured(MEASURED), of)
 
@@ -111,7 +111,7 @@ def test_a_forecast_that_is_no_longer_measured_is_removed() -> None:
 
 
 def test_a_resource_that_is_no_longer_measured_is_removed_at_once() -> None:
-    """The time beside it would make it look fresh."""
+    """The time next to it would make it look fresh."""
     told = changes(annotated(), wanted(measured({"cpu/mean": 2000.0, "cpu/std": 400.0}), annotated()))
     assert told == {
         "mean-free-memory": None,
@@ -138,7 +138,7 @@ def test_expired_values_are_removed() -> None:
     )
 
 
-def test_values_without_a_time_belong_to_somebody_else() -> None:
+def test_values_without_a_time_belong_to_another_writer() -> None:
     of = BIG.annotations(**{"mean-free-cpu": "100"})
     assert wanted({}, of, now=NOW + 1e6) == {}
 
@@ -151,7 +151,7 @@ def test_only_what_differs_is_written() -> None:
     }
 
 
-# What pods ask for.
+# Requests of pods.
 
 
 def allocation(of: Node, asked: Mapping[str, int], *, now: float = NOW, **more: str) -> dict[str, str | None]:
@@ -159,7 +159,7 @@ def allocation(of: Node, asked: Mapping[str, int], *, now: float = NOW, **more: 
 
 
 def allocated(of: NodeBuilder) -> Node:
-    """With all that a pass writes."""
+    """Return a node with all annotations that a pass writes."""
     return of.annotations(**{key: text for key, text in allocation(of, {}).items() if text is not None})
 
 
@@ -197,7 +197,7 @@ def test_the_ten_annotations_are_whole_numbers_with_their_time() -> None:
     }
 
 
-def test_what_pods_ask_for_is_not_written_again_while_it_is_the_same() -> None:
+def test_unchanged_requests_of_pods_are_not_written_again() -> None:
     there = allocated(BIG)
     assert changes(there, allocation(there, {}, now=NOW + 60)) == {}
 

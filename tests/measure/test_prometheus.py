@@ -1,4 +1,4 @@
-"""Measurements from a real Prometheus, of nodes whose load is known."""
+"""Measurements from a real Prometheus, for nodes with a known load."""
 
 import statistics
 import time
@@ -39,7 +39,7 @@ def of(values: Values, name: str) -> dict[str, float]:
 
 
 async def test_a_steady_load_has_its_mean_and_no_deviation(prometheus: MonitoredNodes) -> None:
-    """What a counter deviates by in a quarter of an hour is beside it: that is not what nodes vary by."""
+    """The deviation is that of the load, not that of the counter over a quarter of an hour."""
     name = node_name("steady")
     prometheus.put(history(f"{name}:9100", until=time.time(), cores=steady(0.04), memory=steady(3 * GIB)))
     found = of(await measured(prometheus, [name]), name)
@@ -54,7 +54,7 @@ async def test_a_steady_load_has_its_mean_and_no_deviation(prometheus: Monitored
 
 
 def _expected(load: Load, now: float) -> tuple[float, float]:
-    """Mean and deviation of what was used within 2 minutes, at each half minute of a quarter of an hour."""
+    """Mean and deviation of the use over 2 minutes, for each half minute of a quarter of an hour."""
     ends = [end for end in range(int(now) - 900, int(now) + 1) if end % 30 == 0]
     used = [statistics.fmean(load(now - second) for second in range(end - 120, end)) for end in ends]
     return statistics.fmean(used), statistics.pstdev(used)
@@ -82,7 +82,7 @@ async def test_a_load_that_varies_has_its_mean_and_its_deviation(prometheus: Mon
 
 
 async def test_values_have_the_time_of_the_newest_sample(prometheus: MonitoredNodes) -> None:
-    """Not that of the question: an exporter that has been silent for ten minutes is known to have been."""
+    """The time is not that of the query, so an exporter that has been silent for ten minutes is noticed."""
     fresh, old = node_name("fresh"), node_name("old")
     now = time.time()
     for name, until in ((fresh, now), (old, now - 600)):
@@ -101,7 +101,9 @@ async def test_a_node_without_an_exporter_is_missing_in_the_answer(prometheus: M
 
 
 @pytest.mark.parametrize("amount", [float("nan"), float("inf"), -GIB], ids=["nan", "infinite", "negative"])
-async def test_what_is_no_amount_is_left_out_and_counted(prometheus: MonitoredNodes, amount: float) -> None:
+async def test_a_value_that_is_not_an_amount_is_left_out_and_counted(
+    prometheus: MonitoredNodes, amount: float
+) -> None:
     bad, good = node_name("bad"), node_name("good")
     now = time.time()
     prometheus.put(history(bad, until=now, cores=steady(1), memory=steady(amount)))
@@ -170,8 +172,8 @@ async def test_labels_that_match_no_node_are_shown_with_the_nodes(prometheus: Mo
     )
 
 
-async def test_the_time_of_a_query_of_ones_own_is_that_of_its_samples(prometheus: MonitoredNodes) -> None:
-    """As of a recording rule. An expression has the time of the question, unless its time is asked for."""
+async def test_a_custom_query_has_the_time_of_its_samples(prometheus: MonitoredNodes) -> None:
+    """A recording rule has such samples. The result of an expression has the time of the query."""
     name = node_name("own")
     until = time.time() - 200
     prometheus.put(history(name, until=until, memory=steady(GIB)))

@@ -1,4 +1,4 @@
-"""What is asked of Prometheus, what else may answer in its place, and which node a label means."""
+"""The queries to Prometheus, other servers that may answer instead, and the node that a label refers to."""
 
 import pytest
 from aiohttp import web
@@ -81,7 +81,7 @@ async def test_an_answer_without_series_shows_the_query() -> None:
 
 
 def _found(*series: tuple[str, str, str]) -> dict[str, Measured]:
-    """By node, of series given as label, value and time."""
+    """Return the values by node, for series given as label, value and time."""
     values = [Series({"instance": label}, (0.0, value)) for label, value, _ in series]
     times = [Series({"instance": label}, (0.0, at)) for label, _, at in series]
     return Prometheus(SETTINGS)._by_node(values, times, NodeNames(SETTINGS, [node("a")]))
@@ -97,7 +97,7 @@ def test_of_two_equally_new_values_the_larger_counts() -> None:
 
 @pytest.mark.parametrize("at", ["NaN", "soon"])
 def test_a_value_of_unknown_age_is_left_out(at: str) -> None:
-    """It would never grow old."""
+    """Such a value would never expire."""
     assert _found(("a:1", "5", at)) == {}
 
 

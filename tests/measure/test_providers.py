@@ -1,4 +1,4 @@
-"""The loop over a provider: what is told when, and what the log hears. Sleeping is virtual."""
+"""The loop that reads a provider: which measurements it passes on and when, and its log. Time is virtual."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ NOW = 1000.0
 
 
 class Script:
-    """A provider that answers, or fails, as written; the last line for ever."""
+    """A provider that answers or fails by a script. The last line repeats forever."""
 
     def __init__(self, *lines: Values | Exception) -> None:
         self._lines = list(lines)
@@ -49,7 +49,7 @@ def cluster_of(*names: str) -> ClusterState:
 
 
 async def rounds(number: int, *lines: Values | Exception, nodes: Iterable[str] = ("a", "b")) -> list[Any]:
-    """What each round gave, and the lines of the log."""
+    """Return the measurements of each round, and the lines of the log."""
     loop = Measuring(SETTINGS, Script(*lines), cluster_of(*nodes), lambda _event: None, wall=lambda: NOW)
     with capture_logs() as told:
         found = [await loop.measure() for _ in range(number)]
@@ -124,7 +124,7 @@ async def test_values_that_are_all_too_old_are_logged_and_passed_on() -> None:
 
 
 async def test_values_from_the_future_are_not_believed() -> None:
-    """A source that counts in milliseconds, or whose clock is hours ahead."""
+    """The source may use milliseconds, or its clock may be hours ahead."""
     values: Values = {"cpu/mean": {"a": (100.0, NOW * 1000), "b": (200.0, NOW + 5)}}
     (found, *_) = await rounds(1, values)
     assert found == {"cpu/mean": {"b": (200.0, NOW + 5)}}
@@ -173,7 +173,7 @@ async def test_every_round_is_passed_on_even_an_empty_one(
     with pytest.raises(asyncio.CancelledError):
         await Measuring(SETTINGS, provider, cluster_of("a", "b"), tell, wall=lambda: NOW).run()
     assert told == [GOOD, *[{}] * 39]
-    # The first round may have come while nodes were still being listed.
+    # The first round may run while nodes are still being listed.
     assert slept[0] <= 1.0
     assert all(27.0 <= seconds <= 30.0 for seconds in slept[1:])
     assert len(set(slept)) == 40

@@ -32,7 +32,7 @@ def test_several_samples_have_all_of_them_with_the_time_of_the_last() -> None:
 
 
 def test_a_sample_that_was_seen_before_counts_once() -> None:
-    """metrics-server repeats itself until it has scraped again."""
+    """metrics-server repeats the last sample until its next scrape."""
     window = SlidingWindow(900, max_age=300)
     for value, time in ((100.0, 1000.0), (100.0, 1000.0), (100.0, 1000.0), (400.0, 1015.0)):
         window.add(value, time)
@@ -55,7 +55,7 @@ def test_a_clock_that_was_ahead_for_one_sample_does_not_hide_later_samples() -> 
 
 
 def test_samples_of_a_clock_that_was_far_ahead_are_dropped() -> None:
-    """Within the window, which keeps what was true before."""
+    """The true samples within the window stay."""
     window = SlidingWindow(900, max_age=300)
     for value, time in ((100.0, 1000.0), (500.0, 1615.0), (600.0, 1630.0), (200.0, 1045.0), (300.0, 1060.0)):
         window.add(value, time)

@@ -1,4 +1,4 @@
-"""A web server on this machine that says what a test wants to be said."""
+"""A web server on this machine that returns the answers of a test."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -104,7 +104,7 @@ def pieces(count: int, cpu: str = "1") -> list[PodBuilder]:
     return [pod(f"p{number}").requests(cpu=cpu) for number in range(count)]
 
 
-def test_the_bound_of_balance_includes_what_is_already_used() -> None:
+def test_the_bound_of_balance_includes_existing_usage() -> None:
     plan = World(*three(), pod("old").requests(cpu="3").on("n1")).plan(*pieces(1))
     assert plan.bound == plan.objective == 0.75
 

@@ -351,7 +351,7 @@ def test_a_service_or_controller_that_comes_later_is_noticed() -> None:
     assert PLUGIN.pre_score(state, info, nodes) is None
 
 
-def test_the_profile_may_have_hard_constraints_of_its_own() -> None:
+def test_the_profile_may_have_default_hard_constraints() -> None:
     plugin = PodTopologySpread(
         default_constraints=[
             TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule")

@@ -159,7 +159,7 @@ def test_a_volume_reserved_by_a_user_gets_the_uid_but_no_annotation() -> None:
     assert write.patch["spec"]["claimRef"]["uid"] == DATA.metadata.uid
 
 
-def test_what_an_earlier_attempt_wrote_is_not_rewritten() -> None:
+def test_writes_of_an_earlier_attempt_are_not_repeated() -> None:
     objects = [DATA, DISK.claimed_by("data").annotations(**{BY_CONTROLLER: "yes"})]
     objects.append(NEW.annotations(**{SELECTED: "n1"}))
     attempt = Attempt(BOTH, *objects)

@@ -1,4 +1,4 @@
-"""When to look at which set again."""
+"""The times at which sets are looked at again."""
 
 import hypothesis.strategies as st
 from hypothesis import given, settings

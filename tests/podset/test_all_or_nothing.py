@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, address, member, plan_by_hand, planner, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, address, member, plan_by_hand, planner, trigger, worker
 
 from longshore.api.pod_set import PLANNING, SCHEDULE
 from longshore.engine.answers.observer import Unobserved
@@ -30,7 +30,7 @@ def test_a_set_that_fits_goes() -> None:
     assert len(sets.plan_writes()) == 1
 
 
-def test_of_a_set_with_one_pod_too_many_none_is_bound_and_all_say_why() -> None:
+def test_a_set_with_one_pod_too_many_stays_unbound_and_every_condition_says_why() -> None:
     sets = Sets(*WORKERS, HELD, *SEVEN)
     sets.release()
     sets.after(600.0)
@@ -48,7 +48,7 @@ def test_a_set_that_still_does_not_fit_is_reported_once() -> None:
     sets = Sets(*WORKERS, HELD, *SEVEN)
     sets.release()
     sets.after(60.0)
-    # A change that is worth another try, with the same result.
+    # A change that causes another try, with the same result.
     sets.add(worker("n1").labels(rack="1"))
     sets.after(60.0)
     assert sets.reasons_told("p0") == [REASON_WAITING, "FailedScheduling"]
@@ -93,7 +93,7 @@ def test_a_set_that_did_not_fit_goes_when_it_does(helper: str) -> None:
 
 
 def test_a_set_that_did_not_fit_goes_when_its_own_pod_can_go_elsewhere() -> None:
-    """Only a change of the pod itself: nothing else happens in the cluster."""
+    """Only the pod itself changes. There is no other event in the cluster."""
     sets = Sets(*WORKERS, worker("reserved").taint("team"), WHOLE, *SEVEN)
     sets.after(60.0)
     assert sets.asked_for(Bind) == []
@@ -115,7 +115,7 @@ def test_a_set_that_did_not_fit_is_not_planned_again_when_an_annotation_changes(
 
 
 class Slow:
-    """A stopwatch that goes on by a tenth of a second with every look."""
+    """A stopwatch that advances by a tenth of a second at each reading."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -128,7 +128,7 @@ class Slow:
 def test_a_larger_budget_gives_a_set_that_did_not_fit_another_chance() -> None:
     sets = Sets(worker("n1", cpu="4"), worker("n2", cpu="4"), WHOLE)
     sets.engine.stopwatch = Slow()
-    # By scores the first two get a node each, and none is left for the last: they have to be packed.
+    # By score the first two pods get a node each, and no node is left for the last: they must be packed.
     sets.create(*(member(name, cpu="2").priority(1) for name in "ab"), member("c", cpu="4"))
     sets.after(60.0)
     assert sets.asked_for(Bind) == []
@@ -140,7 +140,7 @@ def test_a_larger_budget_gives_a_set_that_did_not_fit_another_chance() -> None:
 
 
 def test_a_set_that_becomes_all_or_nothing_while_its_planner_is_asked_is_planned_again() -> None:
-    """The answer leaves out one pod, which is fine unless the set is all-or-nothing."""
+    """The answer leaves out one pod, which is allowed unless the set is all-or-nothing."""
     sets = Sets(*WORKERS, planner(), trigger(), *SEVEN, plan_time=5.0)
     sets.start_planner(address(), lambda _request: {f"p{n}": f"n{n % 3 + 1}" for n in range(6)})
     sets.release()
@@ -153,7 +153,7 @@ def test_a_set_that_becomes_all_or_nothing_while_its_planner_is_asked_is_planned
     assert sets.condition("p0")[0] == REASON_UNSCHEDULABLE
 
 
-def test_a_set_that_no_longer_needs_to_go_as_a_whole_goes_as_far_as_it_fits() -> None:
+def test_a_set_that_is_no_longer_all_or_nothing_goes_as_far_as_it_fits() -> None:
     sets = Sets(*WORKERS, WHOLE, *SEVEN)
     sets.after(60.0)
     old = sets.trigger()
@@ -219,7 +219,7 @@ def test_pods_that_came_later_go_together_or_not_at_all() -> None:
     assert len(sets.entries()) == 5
 
 
-def test_a_set_with_a_pod_that_somebody_else_gates_waits_for_it() -> None:
+def test_a_set_waits_for_a_pod_with_a_gate_of_another_controller() -> None:
     sets = Sets(*WORKERS, WHOLE, member("a"), member("b").gates("example.com/quota"))
     sets.after(60.0)
     assert sets.asked_for(Bind) == []

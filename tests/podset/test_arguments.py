@@ -1,8 +1,8 @@
-"""The arguments of PodSetPlanner in a configuration, and which planner services count."""
+"""The arguments of PodSetPlanner in a configuration, and the planner services that they select."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import planner
+from tests.podset.simulated_sets import planner
 
 from longshore.config import default_configuration
 from longshore.config.registry import register
@@ -14,7 +14,7 @@ from longshore.podset.plugin import PodSetPlanner
 from longshore.podset.profile import podset_profile
 
 
-def test_without_arguments_everything_is_as_pallet_has_it_but_for_the_fallback() -> None:
+def test_the_defaults_are_those_of_pallet_except_for_the_fallback() -> None:
     assert planner_settings(None) == PlannerSettings(
         fallback="built-in", namespaces=None, addresses={}, call_seconds=15.0
     )
@@ -62,7 +62,7 @@ def test_two_profiles_that_would_write_the_same_plans_are_refused() -> None:
 
 
 def names(podset: str, *services: str, **settings: object) -> list[str]:
-    """The planners of the set; services as `namespace/name=set`."""
+    """Return the planners of the set, given services as `namespace/name=set`."""
     built = []
     for each in services:
         place, _, of = each.partition("=")

@@ -1,6 +1,6 @@
-"""Sets that are held, or done, cost nothing while nothing happens: next to no timers, no writes."""
+"""Held and completed sets cost almost nothing while nothing happens: few timers, and no writes."""
 
-from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger, worker
 
 from longshore.api.pod_set import SCHEDULE
 from longshore.testing import pod
@@ -26,7 +26,7 @@ def test_two_hundred_held_sets_of_twenty_pods_ask_for_nothing_and_wait_for_nothi
     assert sets.engine.deadline is None
 
 
-def test_with_a_quiet_time_they_look_at_the_clock_once_a_minute_and_ask_for_nothing() -> None:
+def test_a_held_set_with_a_quiet_time_wakes_once_a_minute_without_writes() -> None:
     sets = held(quiet="2h")
     asked = len(sets.asked)
     assert sets.engine.deadline == 60.0
@@ -35,7 +35,7 @@ def test_with_a_quiet_time_they_look_at_the_clock_once_a_minute_and_ask_for_noth
     assert sets.engine.deadline == 7200.0
 
 
-def test_what_happens_to_one_set_asks_for_nothing_about_the_others() -> None:
+def test_events_of_one_set_cause_no_effects_for_the_others() -> None:
     sets = held()
     asked = len(sets.asked)
     sets.release("set-7")
@@ -44,7 +44,7 @@ def test_what_happens_to_one_set_asks_for_nothing_about_the_others() -> None:
     assert about == {"set-7", *(f"set-7-{n}" for n in range(20)), sets.stored_plan("set-7").metadata.name}
 
 
-def test_what_happens_to_nodes_and_other_pods_asks_for_nothing_about_held_sets() -> None:
+def test_events_of_nodes_and_other_pods_cause_no_effects_for_held_sets() -> None:
     sets = held()
     asked = len(sets.asked)
     sets.add(worker("n4"), worker("n1").unschedulable(), pod("other").on("n2"))

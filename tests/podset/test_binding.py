@@ -1,8 +1,8 @@
-"""Binds that fail: the plan is followed, corrected, or made again, and agrees with the pods in the end."""
+"""Binds that fail: the plan is followed, corrected or made again, and finally agrees with the pods."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import (
+from tests.podset.simulated_sets import (
     WORKERS,
     Sets,
     address,
@@ -22,7 +22,7 @@ FIRED = trigger(state=SCHEDULE)
 
 
 def no_binds_to_n1(effect: Effect) -> Outcome | None:
-    """An admission policy there refuses to bind pods to the node n1."""
+    """Refuse binds to the node n1, as an admission policy does."""
     if isinstance(effect, Bind) and effect.node == "n1":
         return Failed("admission webhook denied the request", 403, "Forbidden")
     return None
@@ -35,6 +35,17 @@ def test_a_bind_that_goes_wrong_once_is_tried_again_on_the_planned_node(kind: st
     sets.after(10.0)
     assert sets.entries() == sets.nodes() == planned
     assert len(sets.plan_writes()) == 1
+
+
+def test_a_pod_whose_bind_fails_after_its_plan_was_deleted_is_planned_again() -> None:
+    faults = Faults(failed=1.0, until=0.5)
+    sets = Sets(*WORKERS, FIRED, member("a"), faults=faults, bind_latency=0.2, answer_latency=0.1)
+    sets.after(0.1)
+    (bind,) = sets.asked_for(Bind)
+    sets.delete(sets.stored_plan())
+    sets.after(10.0)
+    assert bind.name == "a"
+    assert sets.entries() == sets.nodes() != {}
 
 
 def test_a_pod_that_changes_is_not_tried_more_often_for_that() -> None:
@@ -78,7 +89,7 @@ def test_a_set_that_goes_as_a_whole_gives_it_up_too() -> None:
     assert all(sets.nodes().values())
 
 
-def test_a_set_for_which_there_is_no_other_node_goes_on_trying() -> None:
+def test_a_set_without_another_node_keeps_trying() -> None:
     sets = Sets(worker("n1"), FIRED, member("a"), answer=no_binds_to_n1)
     sets.after(120.0)
     assert sets.node_of("a") == ""
@@ -87,7 +98,7 @@ def test_a_set_for_which_there_is_no_other_node_goes_on_trying() -> None:
     assert sets.entries() == sets.nodes() == {"a": "n2"}
 
 
-def test_the_plan_follows_a_pod_that_somebody_else_has_bound() -> None:
+def test_the_plan_follows_a_pod_that_another_client_has_bound() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), bind_latency=1.0)
     (bind,) = sets.asked_for(Bind)
     elsewhere = "n3" if bind.node != "n3" else "n2"
@@ -110,7 +121,7 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
 def test_a_pod_whose_entry_could_not_be_stored_for_long_goes_when_it_can() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), member("big", cpu="8"))
     sets.after(5.0)
-    # No pod may wait for its permission that long.
+    # No pod waits on Permit that long.
     sets.break_writes(Faults(failed=1.0, until=sets.now + 1000.0))
     sets.add(worker("huge", cpu="16"))
     sets.after(1000.0)

@@ -1,4 +1,4 @@
-"""Whatever happens: after some rest plans tell the truth, and no pod of a set is forgotten."""
+"""After any events and some rest, plans agree with the pods, and no pod of a set is forgotten."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given, note, settings
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, address, member, planner, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger
@@ -22,12 +22,12 @@ END = 30.0
 REST = 10.0
 SETS = ("one", "two")
 NODES = ("n1", "n2", "n3")
-# Cordoned: pods get there only by hand.
+# This node is cordoned: pods are only bound to it by hand.
 ASIDE = "aside"
-# Where a pod without a node may be when nothing happens any more. Others are on their way to a node.
+# The stages that a pod without a node may have at rest. In other stages it is on its way to a node.
 AT_REST = {Stage.HELD, Stage.LEFT_OUT, Stage.BARRED, Stage.ALONE}
 
-# In a simulation, with a number of its own.
+# Steps take a simulation and a unique number.
 Happening = partial[None]
 
 
@@ -190,7 +190,7 @@ def assert_no_node_is_too_full(sets: Sets) -> None:
 
 
 def members(sets: Sets) -> dict[str, Member]:
-    """By UID, as the controller knows them."""
+    """The members by UID, as the controller knows them."""
     (controller,) = (each for each in sets.engine.controllers if isinstance(each, PodSetController))
     found = {}
     for each in sets.cluster.pods.values():
@@ -201,7 +201,7 @@ def members(sets: Sets) -> dict[str, Member]:
 
 
 def assert_no_room_is_promised_twice(sets: Sets) -> None:
-    """As the engine sees it: what is on a node and what is promised there fit together."""
+    """Check that the pods on a node and those promised to it fit together, as the engine sees them."""
     cluster = sets.engine.cluster
     for name in NODES:
         row = cluster.row(name)
@@ -212,9 +212,9 @@ def assert_no_room_is_promised_twice(sets: Sets) -> None:
 
 
 def assert_no_pod_is_forgotten(sets: Sets) -> None:
-    """Everything is at rest: a pod has a node, or is in a stage that says what it waits for."""
+    """Check that at rest each pod has a node, or a stage that says what it waits for."""
     known = members(sets)
-    # Without a fallback, a planner service that fails is asked again and again.
+    # Without a fallback, a planner service that fails is called again and again.
     asked = set() if sets.planned_anyhow else {Stage.UNPLANNED}
     for podset in SETS:
         for each in living(sets, podset).values():
@@ -244,9 +244,9 @@ def test_after_some_rest_plans_tell_the_truth_and_no_pod_is_stranded(
         happen(sets, number)
         assert_no_node_is_too_full(sets)
         if all(each.func is not start_again for _, each in history):
-            # What a scheduler that was killed has promised, the next one does not know yet.
+            # The next scheduler does not know yet what the killed one has promised.
             assert_no_room_is_promised_twice(sets)
-    # Planners may take their time, and what failed is tried again after a while.
+    # Planners may be slow, and failed work is tried again after a while.
     sets.run(until=max(sets.now, END) + 25.0 + REST)
     assert_no_node_is_too_full(sets)
     assert_plans_tell_the_truth(sets)
@@ -262,7 +262,7 @@ def test_after_some_rest_plans_tell_the_truth_and_no_pod_is_stranded(
         if sets.planned_anyhow:
             assert entries == nodes
         else:
-            # Those that went while there was no planner have none.
+            # Pods that were bound while there was no planner have no entry.
             assert entries.items() <= nodes.items()
     assert sets.node_of("outside")
     sets.after(600.0)

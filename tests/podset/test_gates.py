@@ -1,7 +1,7 @@
 """Pods with the scheduling gate of Longshore are held by the API server until they are planned."""
 
 import pytest
-from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE
@@ -26,7 +26,7 @@ def test_while_the_set_is_held_nothing_is_written_to_its_pods() -> None:
     sets = Sets(*WORKERS, trigger(), *THREE)
     sets.after(600.0)
     assert gate_writes(sets) == []
-    # The API server says what they wait for.
+    # The API server sets the condition that says what they wait for.
     assert sets.asked_for(SetCondition) == []
 
 
@@ -63,7 +63,7 @@ def test_a_gate_that_could_not_be_removed_is_removed_later(kind: str) -> None:
 def test_gates_that_are_left_when_the_scheduler_is_killed_are_removed_by_the_next(seed: int) -> None:
     sets = Sets(*WORKERS, trigger(), *THREE, write_latency=0.1)
     sets.release()
-    # The plan is on its way, and no gate is open.
+    # The write of the plan is unanswered, and no gate is removed.
     sets.after(0.05)
     sets.start_again(seed)
     sets.after(2.0)
@@ -93,7 +93,7 @@ def test_pods_with_other_gates_are_left_alone_and_not_planned() -> None:
     sets.after(60.0)
     assert sets.entries().keys() == {"a"}
     assert gate_writes(sets) == []
-    # Now only ours is left.
+    # Only the gate of Longshore is left.
     sets.add(gated("b"))
     sets.after(1.0)
     assert sets.entries() == sets.nodes()

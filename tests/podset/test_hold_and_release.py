@@ -1,7 +1,7 @@
-"""Held until the trigger fires, then planned as a whole and bound by the plan."""
+"""Sets are held until the trigger fires, then planned as a whole and bound by the plan."""
 
 import pytest
-from tests.podset.stage import WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger, worker
 
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.framework.effects import Bind, Effect, Failed, Outcome
@@ -86,7 +86,7 @@ def test_a_pod_outside_any_set_is_bound_at_once(labels: dict[str, str]) -> None:
     assert sets.cluster.others == {}
 
 
-def test_back_to_planning_holds_what_is_not_bound_yet() -> None:
+def test_back_to_planning_holds_the_pods_that_are_not_bound() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"), member("b"))
     sets.after(1.0)
     bound = sets.nodes()

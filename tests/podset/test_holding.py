@@ -1,8 +1,8 @@
-"""A held pod is left alone, whatever happens to it, and says what it waits for."""
+"""A held pod is not scheduled, whatever event occurs, and its condition says what it waits for."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import EPOCH, WORKERS, Sets, member, trigger, worker
+from tests.podset.simulated_sets import EPOCH, WORKERS, Sets, member, trigger, worker
 
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, SCHEDULE
 from longshore.api.timestamps import format_timestamp
@@ -79,7 +79,7 @@ def test_pods_get_a_new_condition_when_their_trigger_is_created() -> None:
     assert sets.reasons_told("a") == [REASON_WAITING, REASON_WAITING]
 
 
-def test_a_pod_that_joins_says_until_when_it_waits_and_the_others_are_not_written_again() -> None:
+def test_only_the_pod_that_joins_gets_a_condition_with_the_new_time() -> None:
     sets = Sets(*WORKERS, trigger(quiet="90s"), member("a"))
     sets.after(30.0)
     sets.add(member("b"))
@@ -163,7 +163,7 @@ def test_pods_outside_sets_do_not_wait_for_a_set_that_is_held() -> None:
     assert sets.node_of("free")
 
 
-def test_a_pod_whose_bind_failed_before_its_set_was_held_goes_when_the_set_is_released() -> None:
+def test_a_pod_with_a_failed_bind_before_the_hold_goes_at_the_release() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"), faults=Faults(failed=1.0, until=1.0))
     sets.release()
     sets.after(0.5)

@@ -1,8 +1,8 @@
-"""Entries that are stored, by whomever, keep the room of their pods until these are tried."""
+"""Stored entries, from any writer, keep room for their pods until these are tried."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE
@@ -12,7 +12,7 @@ from longshore.testing import pod
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def test_the_room_of_an_entry_by_hand_is_not_given_to_another_pod_of_the_set() -> None:
+def test_room_for_a_manual_entry_is_not_given_to_another_pod() -> None:
     sets = Sets(worker("n1"), worker("n2", cpu="2"), trigger(), member("a", cpu="3"), member("b", cpu="2"))
     sets.add(plan_by_hand({"a": "n1"}))
     sets.release()

@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, conditions, member, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, conditions, member, trigger, worker
 
 from longshore.api.pod_set import PLANNING
 from longshore.framework.effects import Bind
@@ -14,7 +14,7 @@ PATIENT = trigger(all_or_nothing=True, budget="10m")
 
 
 class Slow:
-    """A stopwatch that goes on by some seconds with every look."""
+    """A stopwatch that advances by some seconds at each reading."""
 
     def __init__(self, seconds: float = 10.0) -> None:
         self.now = 0.0
@@ -26,7 +26,7 @@ class Slow:
 
 
 def searching() -> Sets:
-    """One pod too many, so that there is something to search for; the first round has just ended."""
+    """A set with one pod too many, so that the planner searches. The first round has just ended."""
     sets = Sets(*WORKERS, PATIENT, *SEVEN)
     sets.engine.stopwatch = Slow()
     sets.release()
@@ -58,7 +58,7 @@ def test_room_that_comes_too_late_for_the_last_round_is_used_in_the_next_plan() 
     sets.engine.stopwatch = Slow()
     sets.release()
     sets.after(1.0)
-    # The second round is given up in the middle, and says nothing of the new node.
+    # The second round is cancelled in the middle, and does not use the new node.
     sets.add(worker("n4"))
     sets.after(120.0)
     assert all(sets.nodes().values())
@@ -86,7 +86,7 @@ def test_a_pod_that_goes_meanwhile_lets_the_others_go() -> None:
     assert all(sets.nodes().values())
 
 
-def test_a_pod_is_planned_as_it_has_become_meanwhile() -> None:
+def test_a_pod_is_planned_in_its_newest_version() -> None:
     sets = searching()
     sets.add(worker("reserved").taint("team"))
     before, tolerant = sets.pod("p3"), member("x").tolerate("team")
@@ -106,14 +106,14 @@ def test_a_pod_bound_by_hand_meanwhile_stays_where_it_is() -> None:
     assert all(sets.nodes().values())
 
 
-def test_what_is_left_out_of_the_best_plan_goes_later() -> None:
+def test_pods_left_out_of_the_best_plan_go_later() -> None:
     sets = Sets(*WORKERS, trigger(budget="10m"), *SEVEN)
     sets.engine.stopwatch = Slow()
     sets.release()
     sets.after(300.0)
     assert sum(bool(node) for node in sets.nodes().values()) == 6
     assert conditions(sets.stored_plan())["Complete"].status == "False"
-    # Of two rounds, without what others did in between.
+    # Two rounds, without the time of other work in between.
     assert sets.stored_plan().status.seconds == 90.0
 
 
@@ -139,7 +139,7 @@ def test_a_restart_in_the_middle_starts_the_search_again() -> None:
 def test_a_search_lasts_as_long_as_the_budget_and_the_first_pod_waits_for_it(
     written: str, seconds: float, shown: str
 ) -> None:
-    """Virtual time goes on only in the pauses between rounds: a quarter of what a round takes."""
+    """Virtual time advances only in the pauses between rounds, by a quarter of a round's duration."""
     sets = Sets(*(worker(f"n{n}", cpu="10") for n in range(3)), trigger(budget=written))
     sets.add(*(member(f"p{n}", cpu=f"{1 + n % 9}") for n in range(20)))
     sets.engine.stopwatch = Slow(seconds / 100)

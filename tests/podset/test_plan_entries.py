@@ -1,9 +1,9 @@
-"""The entries of a plan: what is stored, what the watch reports late, and what ought to be stored."""
+"""The entries of a plan: the stored ones, those that the watch reports late, and the intended ones."""
 
 from typing import Any
 
 from msgspec.structs import replace
-from tests.podset.stage import member, plan_by_hand
+from tests.podset.simulated_sets import member, plan_by_hand
 
 from longshore.api import Change, Pod
 from longshore.api.pod_set import SCHEDULER_NAME, PlanEntry, SchedulePlan, SchedulePlanSpec
@@ -13,7 +13,7 @@ from longshore.podset.sets import PodSet, Sets
 
 
 def known(*pods: Pod, plan: SchedulePlan | None = None) -> PlanEntries:
-    """The entries of a set with these pods and this plan."""
+    """Return the entries of a set with these pods and this plan."""
     sets = Sets()
     for each in (*pods, *([] if plan is None else [plan])):
         sets.changed(Change(None, each))
@@ -23,7 +23,7 @@ def known(*pods: Pod, plan: SchedulePlan | None = None) -> PlanEntries:
 
 
 def ours(entries: dict[str, str], awaited: str = "", version: str = "7") -> SchedulePlan:
-    """A plan as the scheduler writes it."""
+    """Return a plan as the scheduler writes it."""
     plan = plan_by_hand(entries)
     told = annotations(entries, awaited.split(",") if awaited else ())
     return replace(

@@ -1,8 +1,8 @@
-"""A plan shrinks with its pods and goes with the last of them, whoever runs meanwhile."""
+"""A plan shrinks with its pods and is deleted with the last one, with or without restarts."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE
@@ -102,7 +102,7 @@ def test_a_plan_with_too_many_owners_names_none() -> None:
     assert sets.stored_plan().metadata.owner_references == ()
 
 
-def test_a_pod_created_again_under_its_name_keeps_its_node_if_its_entry_is_still_there() -> None:
+def test_a_recreated_pod_keeps_its_node_while_its_entry_exists() -> None:
     sets = bound_set()
     before = sets.node_of("a")
     sets.take_away(member("a"))
@@ -179,7 +179,7 @@ def test_entries_for_pods_to_come_outlive_a_restart_and_others_do_not() -> None:
 
 
 def left_by_pallet(age: float, *pods: Pod, state: str = SCHEDULE) -> Sets:
-    """A plan that we have not written, with entries whose pods went, found so long after it was made."""
+    """Find a plan from another writer, with entries of deleted pods, this long after it was made."""
     sets = Sets(*WORKERS)
     for thing in (trigger(state=state), *pods, plan_by_hand({"a": "n1", "b": "n2", "gone": "n3"})):
         sets.cluster.server.put(thing)
@@ -194,7 +194,7 @@ def test_entries_that_pallet_has_left_behind_go() -> None:
     assert sets.entries() == {"a": "n1", "b": "n2"}
 
 
-def test_entries_that_pallet_has_left_behind_go_with_the_set_being_held_and_with_pods_to_be_planned() -> None:
+def test_entries_left_by_pallet_are_removed_when_the_set_is_held_or_planned() -> None:
     held = left_by_pallet(3600.0, member("a").on("n1"), state=PLANNING)
     assert held.entries() == {"a": "n1"}
     joined = left_by_pallet(3600.0, member("a").on("n1"), member("c"))
@@ -206,7 +206,7 @@ def test_a_plan_that_pallet_has_left_behind_goes() -> None:
 
 
 def test_entries_by_hand_for_pods_to_come_are_not_taken_for_left_behind() -> None:
-    """The plan is young, or the set is held and none of its pods is bound."""
+    """The plan is recent, or the set is held and none of its pods is bound."""
     young = left_by_pallet(300.0, member("a").on("n1"))
     assert young.entries() == {"a": "n1", "b": "n2", "gone": "n3"}
     held = left_by_pallet(3600.0, state=PLANNING)
@@ -220,7 +220,7 @@ def test_entries_by_hand_for_pods_to_come_are_not_taken_for_left_behind() -> Non
     assert held.entries() == {"a": "n1", "b": "n2", "gone": "n3"}
 
 
-def test_an_entry_for_a_pod_to_come_that_was_added_while_no_scheduler_ran_is_kept() -> None:
+def test_an_entry_added_for_a_future_pod_while_no_scheduler_ran_is_kept() -> None:
     sets = bound_set()
     plan = sets.stored_plan()
     entries = {entry.pod: entry.node for entry in plan.spec.plan} | {"later": "n3"}
@@ -231,7 +231,7 @@ def test_an_entry_for_a_pod_to_come_that_was_added_while_no_scheduler_ran_is_kep
     assert sets.stored_plan().metadata.annotations[AWAITED] == "later"
 
 
-def test_a_write_of_the_one_that_was_killed_leaves_no_entry_for_a_pod_that_went() -> None:
+def test_a_late_write_of_a_killed_scheduler_leaves_no_entry_for_a_deleted_pod() -> None:
     sets = Sets(*WORKERS, FIRED, member("a"), write_latency=0.5)
     sets.after(5.0)
     sets.add(member("b"))

@@ -1,8 +1,17 @@
-"""What a plan says about itself: how good it is, who made it, and how far it is carried out."""
+"""The status of a plan: its quality, its planner, and its progress."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import (
+    EPOCH,
+    WORKERS,
+    Sets,
+    conditions,
+    member,
+    plan_by_hand,
+    trigger,
+    worker,
+)
 
 from longshore.api.pod_set import PACK, SCHEDULE, Condition, SchedulePlan, UnplacedPod
 from longshore.api.timestamps import format_timestamp
@@ -102,7 +111,7 @@ def test_a_plan_that_was_not_stored_is_not_reported() -> None:
 
 
 @pytest.mark.parametrize("times", ["7" * 5000, "²"])
-def test_a_condition_that_somebody_has_tampered_with_does_no_harm(times: str) -> None:
+def test_a_condition_changed_by_another_client_does_no_harm(times: str) -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"))
     sets.after(5.0)
     plan = sets.stored_plan()
@@ -123,7 +132,7 @@ def test_the_status_names_the_first_hundred_pods_that_are_left_out() -> None:
     assert conditions(sets.stored_plan())["Complete"].message == "150 pods have no node"
 
 
-def test_how_many_follow_is_counted_as_they_are_bound() -> None:
+def test_followed_entries_are_counted_as_pods_are_bound() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"), member("b"), bind_latency=5.0)
     sets.release()
     sets.after(3.0)
@@ -139,7 +148,7 @@ def test_a_plan_by_hand_is_counted_too() -> None:
     assert (status.planned, status.following, status.planner) == (2, 1, None)
 
 
-def test_what_was_known_about_a_plan_outlives_a_restart() -> None:
+def test_the_status_of_a_plan_outlives_a_restart() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"), member("b"))
     sets.release()
     sets.after(5.0)

@@ -1,10 +1,19 @@
-"""The plan of a released set: one write, before any bind, with room and wishes of all pods in view."""
+"""The plan of a released set: one write before any bind, which considers all pods together."""
 
 from collections import Counter
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, planner, trigger, worker
+from tests.podset.simulated_sets import (
+    WORKERS,
+    Sets,
+    conditions,
+    member,
+    plan_by_hand,
+    planner,
+    trigger,
+    worker,
+)
 
 from longshore.api import Service
 from longshore.api.pod_set import PACK, PLANNING, POD_SET_LABEL, SCHEDULE
@@ -97,14 +106,14 @@ def test_pods_that_must_not_share_a_node_do_not() -> None:
     assert len(set(sets.nodes().values())) == 2
 
 
-def test_it_is_enough_if_one_of_them_says_so() -> None:
+def test_two_pods_are_kept_apart_if_only_one_of_them_requires_it() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE))
     sets.add(apart("app-1", from_app="app-2"), member("app-2").labels(app="app-2"))
     sets.after(1.0)
     assert len({*sets.nodes().values()} - {""}) == 2
 
 
-def test_with_one_node_only_one_of_them_goes() -> None:
+def test_with_a_single_node_only_one_of_two_pods_goes() -> None:
     sets = Sets(worker("only"), trigger(state=SCHEDULE))
     sets.add(apart("app-1", from_app="app-2"), apart("app-2", from_app="app-1"))
     sets.after(1.0)
@@ -138,7 +147,7 @@ def test_pods_without_an_owner_may_share_a_node() -> None:
 
 def test_pods_that_must_be_spread_are_tried_in_the_order_of_the_plan() -> None:
     sets = Sets(worker("n1"), worker("n2"), trigger())
-    # The later a pod came, the earlier it is planned.
+    # Pods that were created later are planned earlier.
     for name in "fedcba":
         sets.add(member(name, cpu="500m").labels(app="web").spread(HOSTNAME, app="web"))
     sets.release()
@@ -184,7 +193,7 @@ def test_sets_released_together_do_not_plan_for_the_same_room() -> None:
         sets.create(replace(old, spec=replace(old.spec, state=SCHEDULE)))
     sets.after(5.0)
     assert Counter(sets.nodes().values()) == {f"n{n}": 2 for n in range(6)}
-    # Each was planned once, and the plan held.
+    # Each pod was planned once, and the plan was followed.
     assert len(sets.plan_writes()) == len(names)
 
 

@@ -1,4 +1,4 @@
-"""The bytes that schedulers and planners of others send and expect, and what is loaded when."""
+"""The bytes that other schedulers and planners exchange, and the modules that are imported for them."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ class TestRequest:
         assert planner_wire.decode_request(planner_wire.encode_request(request)) == request
 
     def test_bytes_that_are_none(self) -> None:
-        with pytest.raises(planner_wire.Garbled, match=r"^the request is no SchedulePlanRequest$"):
+        with pytest.raises(planner_wire.Garbled, match=r"^the request is not a SchedulePlanRequest$"):
             planner_wire.decode_request(b"\x0a\x07short")
 
     def test_fields_that_a_later_version_adds_are_passed_over(self) -> None:
@@ -56,7 +56,7 @@ class TestPlan:
         assert planner_wire.encode_plan(dict.fromkeys(reversed(pods), "n")) == forwards
 
     def test_bytes_that_are_none(self) -> None:
-        with pytest.raises(planner_wire.Garbled, match=r"^the answer is no SchedulePlanResponse$"):
+        with pytest.raises(planner_wire.Garbled, match=r"^the answer is not a SchedulePlanResponse$"):
             planner_wire.decode_plan(b"\xff" * 8)
 
     def test_name_that_is_no_text(self) -> None:
@@ -96,7 +96,7 @@ class TestLoading:
         with pytest.raises(UserError, match=r"^[^\n]*install longshore\[planner\][^\n]*$"):
             planner_wire.require_grpc()
 
-    def test_grpc_is_not_loaded_by_the_parts_that_may_need_it(self) -> None:
+    def test_grpc_is_not_imported_before_it_is_needed(self) -> None:
         script = (
             "import sys, longshore.cli.run, longshore.live.run, longshore.kube.planner_calls, "
             "longshore.serve.planner.service; "

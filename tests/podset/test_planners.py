@@ -1,10 +1,10 @@
-"""Planner services: which one is asked, what it is asked, and what becomes of its answer."""
+"""Planner services: which one is called, the request, and how its answer is used."""
 
 from collections.abc import Mapping
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import (
+from tests.podset.simulated_sets import (
     WORKERS,
     Planner,
     Sets,
@@ -175,7 +175,7 @@ def test_of_several_planners_the_best_answer_counts() -> None:
         planners={
             address("full"): all_on("n1"),
             address("half"): all_on("n2", "a"),
-            # The fullest node is emptier by this one.
+            # Its fullest node has more room than those of the other two.
             address("spread"): lambda _request: {"a": "n2", "b": "n3"},
         },
     )
@@ -215,7 +215,7 @@ CROWD = (worker("full"), worker("tiny", cpu="1"), pod("filler").requests(cpu="4"
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_it_is_reported(
+def test_a_set_is_planned_despite_an_invalid_answer_which_is_reported(
     trouble: str,
 ) -> None:
     answer, told = TROUBLES[trouble]
@@ -232,7 +232,7 @@ def test_whatever_is_wrong_with_an_answer_the_set_is_planned_and_it_is_reported(
     assert ("PlannerFailed" in sets.reasons_told("go")) == bool(told)
 
 
-def test_what_a_planner_did_place_stays_where_it_placed_it() -> None:
+def test_the_pods_that_a_planner_placed_keep_its_nodes() -> None:
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, planners={address(): all_on("n3", "b")})
     sets.release()
     sets.after(1.0)
@@ -272,7 +272,7 @@ def test_how_long_to_wait_for_a_planner_can_be_configured() -> None:
 
 
 @pytest.mark.parametrize("meanwhile", ["deleted", "bound by hand", "held", "planned by hand", "late"])
-def test_what_happens_while_a_planner_works_counts(meanwhile: str) -> None:
+def test_changes_while_a_planner_works_count(meanwhile: str) -> None:
     planners = {address(): all_on("n3", "a", "b", "late")}
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, planners=planners, plan_time=5.0)
     sets.release()
@@ -310,7 +310,7 @@ def test_an_answer_is_checked_against_the_cluster_as_it_is_when_it_comes() -> No
     assert all(sets.nodes().values())
 
 
-def test_without_fallback_pods_wait_for_their_planner_and_say_so() -> None:
+def test_without_fallback_pods_wait_for_their_planner_with_a_condition() -> None:
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, args=NO_FALLBACK)
     sets.release()
     sets.after(60.0)
@@ -319,7 +319,7 @@ def test_without_fallback_pods_wait_for_their_planner_and_say_so() -> None:
     assert reason == REASON_PLANNER
     assert "planner planner-system/planner" in message
     assert 6 <= len(sets.requests()) <= 8
-    # Once, although it was asked several times.
+    # One event, although it was called several times.
     assert sets.reasons_told("a").count("FailedScheduling") == 1
     assert sets.reasons_told("go") == ["PlannerFailed"]
 
@@ -343,7 +343,7 @@ def test_without_fallback_another_planner_is_asked_when_it_comes() -> None:
     assert sets.entries() == sets.nodes() == {"a": "n3", "b": "n3"}
 
 
-def test_without_fallback_what_the_planner_leaves_out_is_left_pending() -> None:
+def test_without_fallback_pods_that_the_planner_leaves_out_stay_pending() -> None:
     planners = {address(): all_on("n3", "b")}
     sets = Sets(*WORKERS, planner(), trigger(), *TWO, args=NO_FALLBACK, planners=planners)
     sets.release()
@@ -353,8 +353,8 @@ def test_without_fallback_what_the_planner_leaves_out_is_left_pending() -> None:
     assert "planner planner-system/planner: no valid node for default/a" in sets.condition("a")[1]
 
 
-def test_without_fallback_and_planners_pods_are_scheduled_one_by_one_and_an_event_says_so() -> None:
-    """As Pallet has it."""
+def test_without_fallback_and_planners_pods_are_scheduled_one_by_one_with_an_event() -> None:
+    """Pallet does the same."""
     sets = Sets(*WORKERS, trigger(), *TWO, member("big", cpu="16"), args=NO_FALLBACK, strict=False)
     sets.after(5.0)
     assert sets.asked_for(Bind) == []
@@ -382,7 +382,7 @@ def test_without_fallback_a_pod_without_a_node_is_planned_when_a_planner_comes()
     assert sets.entries() == sets.nodes() == {"a": "huge"}
 
 
-def test_without_fallback_and_without_planners_a_set_that_goes_only_as_a_whole_waits() -> None:
+def test_without_fallback_and_planners_an_all_or_nothing_set_waits() -> None:
     whole = trigger(state=SCHEDULE, all_or_nothing=True)
     sets = Sets(*WORKERS, whole, *TWO, args=NO_FALLBACK, planners={address(): all_on("n3")})
     sets.after(30.0)
@@ -393,7 +393,7 @@ def test_without_fallback_and_without_planners_a_set_that_goes_only_as_a_whole_w
     assert sets.entries() == sets.nodes() == {"a": "n3", "b": "n3"}
 
 
-def test_without_fallback_and_without_planners_what_is_stored_is_obeyed() -> None:
+def test_without_fallback_and_planners_a_stored_plan_is_followed() -> None:
     sets = Sets(*WORKERS, plan_by_hand({"a": "n3"}), trigger(), *TWO, args=NO_FALLBACK, strict=False)
     sets.release()
     sets.after(5.0)

@@ -1,10 +1,10 @@
-"""A trigger with a quiet time fires by itself when no pod has joined its set for that long."""
+"""A trigger with a quiet time fires when no pod has joined its set for that long."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, trigger
+from tests.podset.simulated_sets import EPOCH, WORKERS, Sets, conditions, member, trigger
 
 from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger
 from longshore.api.timestamps import format_timestamp
@@ -13,7 +13,7 @@ from longshore.sim import Faults
 
 
 def fired_at(sets: Sets, *, within: float) -> float | None:
-    """When the trigger fires; None if it does not."""
+    """Return the time at which the trigger fires, None if it does not."""
     end = sets.now + within
     while sets.now < end:
         if sets.trigger().spec.state == SCHEDULE:
@@ -70,7 +70,7 @@ def test_another_quiet_time_counts_from_when_it_was_set() -> None:
     assert fired_at(sets, within=10.0) == 103.0
 
 
-def test_a_quiet_time_given_later_counts_from_when_it_was_given() -> None:
+def test_a_quiet_time_that_is_set_later_counts_from_that_time() -> None:
     sets = Sets(*WORKERS, trigger(), member("a"))
     sets.after(100.0)
     sets.set_quiet_time("3s")
@@ -103,7 +103,7 @@ def test_a_trigger_deleted_before_its_time_leaves_nothing_behind() -> None:
     sets.take_away(sets.trigger())
     asked = len(sets.asked)
     sets.after(60.0)
-    # The pod says that there is no trigger, and nothing else happens.
+    # The pod's condition says that there is no trigger. That is the only effect.
     assert {type(effect).__name__ for effect in sets.asked[asked - 2 :]} == {"RecordEvent", "SetCondition"}
     assert len(sets.asked) == asked
     assert sets.engine.deadline is None
@@ -188,7 +188,7 @@ def test_a_restart_does_not_forget_that_the_trigger_was_set_back() -> None:
 def test_a_trigger_that_was_set_back_while_no_scheduler_ran_waits_from_the_start_on() -> None:
     sets = Sets(*WORKERS, trigger(quiet="20s"), member("a"))
     sets.run(until=100.0)
-    # No scheduler sees this.
+    # No scheduler runs meanwhile.
     old = sets.trigger()
     sets.cluster.server.put(replace(old, spec=replace(old.spec, state=PLANNING)))
     sets.start_again()
@@ -205,7 +205,7 @@ def test_a_quiet_time_changed_while_no_scheduler_ran_counts_from_the_start_on() 
     assert fired_at(sets, within=60.0) == 120.0
 
 
-def test_the_wait_is_the_same_with_and_without_a_restart_when_the_last_pod_has_gone() -> None:
+def test_a_restart_does_not_change_the_wait_after_the_last_pod_has_gone() -> None:
     def scene(*, restart: bool) -> float | None:
         sets = Sets(*WORKERS, trigger(quiet="20s"), member("a"))
         sets.create(member("b"), at=10.0)

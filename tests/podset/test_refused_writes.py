@@ -1,7 +1,7 @@
-"""The API server refuses writes, for a while or forever: others go on, and it is not asked too often."""
+"""The API server refuses writes for a while or forever: other sets continue, and retries are rare."""
 
 import pytest
-from tests.podset.stage import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
+from tests.podset.simulated_sets import WORKERS, Sets, conditions, member, plan_by_hand, trigger, worker
 
 from longshore.api import Pod
 from longshore.api.pod_set import PLANNING, SCHEDULE, SchedulePlan, UnplacedPod
@@ -37,7 +37,7 @@ def refuse_plans(effect: Effect) -> Outcome | None:
 
 
 def refused(*pods: Pod, all_or_nothing: bool = False) -> Sets:
-    """A released set on one node of 4 cpu, whose plan cannot be stored."""
+    """A released set on one node of 4 CPUs, whose plan cannot be stored."""
     sets = Sets(worker("only"), trigger(all_or_nothing=all_or_nothing), *(pods or (member("a", cpu="3"),)))
     sets.after(1.0)
     sets.cluster.answer = refuse_plans
@@ -77,7 +77,7 @@ def test_a_plan_that_cannot_be_stored_is_tried_again_ever_less_often() -> None:
     assert sets.nodes() == sets.entries() == {"a": "only"}
 
 
-def test_after_it_was_stored_a_plan_is_tried_again_soon_if_it_is_refused_once_more() -> None:
+def test_a_refused_plan_is_tried_again_soon_after_an_earlier_success() -> None:
     sets = refused(member("a"))
     sets.after(100.0)
     sets.cluster.answer = None
@@ -106,7 +106,7 @@ def test_its_pods_say_why_they_wait_and_autoscalers_add_no_nodes_for_them() -> N
     assert sets.condition("a")[0] == REASON_WAITING
 
 
-def test_a_pod_that_found_a_node_by_itself_says_that_its_entry_cannot_be_stored() -> None:
+def test_a_pod_that_fits_later_has_a_condition_if_its_entry_cannot_be_stored() -> None:
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), member("a"), member("big", cpu="16"))
     sets.after(5.0)
     assert sets.condition("big")[0] == REASON_UNSCHEDULABLE
@@ -142,7 +142,7 @@ def test_a_status_that_is_refused_is_tried_again_ever_less_often(outcome: Outcom
     assert conditions(sets.stored_plan())["Complete"].status == "True"
 
 
-def test_a_gate_that_cannot_be_removed_is_tried_again_ever_less_often_and_the_others_go() -> None:
+def test_a_gate_that_cannot_be_removed_is_retried_with_backoff_and_others_go() -> None:
     sets = Sets(*WORKERS, trigger(), member("a").gates(GATE), member("b").gates(GATE))
 
     def refuse(effect: Effect) -> Outcome | None:
@@ -169,7 +169,7 @@ def refuse_large_annotations(effect: Effect) -> Outcome | None:
     )
 
 
-def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names_of() -> None:
+def test_a_manual_plan_for_more_future_pods_than_an_annotation_can_name() -> None:
     names = [f"{'x' * 200}-{number}" for number in range(1300)]
     entries = dict.fromkeys(names, "n2")
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand(entries))
@@ -190,7 +190,7 @@ def test_a_plan_by_hand_for_more_pods_to_come_than_an_annotation_holds_the_names
 
 
 def test_a_status_that_the_api_server_prunes_is_written_once() -> None:
-    """With the CRDs of Pallet there is no such field: the write succeeds, without any effect."""
+    """Pallet's CRDs lack this field, so the write succeeds without effect."""
     sets = Sets(*WORKERS, trigger(state=SCHEDULE), plan_by_hand({"later": "n1"}))
     sets.cluster.answer = lambda effect: Succeeded() if is_status_write(effect) else None
     sets.add(member("a"), member("big", cpu="16"))

@@ -1,9 +1,9 @@
-"""The scheduler is killed at any moment between trigger and last bind: the next one goes on with the plan."""
+"""The scheduler is killed at any moment between trigger and last bind: the next one follows the plan."""
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from tests.podset.stage import WORKERS, Sets, address, member, planner, trigger
+from tests.podset.simulated_sets import WORKERS, Sets, address, member, planner, trigger
 
 from longshore.api.pod_set import SchedulePlan
 from longshore.framework.effects import Bind, CreateObject
@@ -23,7 +23,7 @@ def faults(draw: st.DrawFn) -> Faults:
 
 @st.composite
 def pods(draw: st.DrawFn) -> list[PodBuilder]:
-    """They fit, by whatever plan."""
+    """Pods that fit on the nodes by any plan."""
     gated = draw(st.booleans())
     built = [member(f"p{n}") for n in range(draw(st.integers(1, 6)))]
     return [each.gates(GATE) for each in built] if gated else built
@@ -63,7 +63,7 @@ def test_every_pod_is_bound_once_where_the_one_plan_says(sets: Sets, lives: list
     assert sets.entries() == sets.nodes() == _landed(sets)
     assert len(sets.cluster.others[SchedulePlan]) == 1
     assert not any(pod.spec.scheduling_gates for pod in sets.cluster.pods.values())
-    # Nothing is left to be done, but for the next look at nothing.
+    # No work is left, except for the periodic check.
     sets.after(60.0)
     assert sets.engine.deadline is None
 
@@ -94,7 +94,7 @@ def test_without_faults_a_plan_is_made_once_however_often_the_scheduler_is_kille
 
 @pytest.mark.parametrize("seed", range(3))
 def test_two_schedulers_for_a_moment_do_not_bind_a_pod_twice(seed: int) -> None:
-    """The binds of the one that was killed land while the other has begun."""
+    """Binds of the killed scheduler take effect after the next one has started."""
     sets = Sets(*WORKERS, trigger(), *(member(f"p{n}") for n in range(6)), bind_latency=2.0)
     sets.release()
     sets.after(1.0)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec.structs import replace
-from tests.podset.stage import member, plan_by_hand, trigger
+from tests.podset.simulated_sets import member, plan_by_hand, trigger
 
 from longshore.api import Change, Pod
 from longshore.api.meta import ApiObject
@@ -41,7 +41,7 @@ def test_pods_that_have_ended_or_are_to_end_do_not_count() -> None:
     assert (podset.pending, podset.bound) == ({}, {})
 
 
-def test_a_pod_that_is_bound_goes_from_the_one_to_the_other() -> None:
+def test_a_bind_moves_a_pod_from_pending_to_assigned() -> None:
     sets = known(member("a"))
     sets.changed(Change(member("a"), member("a").on("n1")))
     assert (names(batch(sets).pending), names(batch(sets).bound)) == (set(), {"a"})

@@ -1,4 +1,4 @@
-"""What `react` answers: the stages of the members after an event, and what is to be done about them."""
+"""The results of `react`: the stages of the members after an event, and the actions to take."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.podset.stage import member
+from tests.podset.simulated_sets import member
 
 from longshore.api import Pod
 from longshore.podset.members import GATE, Facts, Member, Members
@@ -25,6 +25,7 @@ from longshore.podset.transitions import (
     Reserved,
     Reviewed,
     Seen,
+    TriedAgain,
     observed,
     react,
 )
@@ -33,7 +34,7 @@ A, B = "uid-default-a", "uid-default-b"
 
 
 class Watched:
-    """Members that events happen to. `did` is what followed from the last one, by pod."""
+    """Members, and the events that reach them. `did` has the actions after the last event, by pod."""
 
     def __init__(
         self,
@@ -129,8 +130,17 @@ def test_a_pod_whose_bind_is_under_way_is_not_recalled() -> None:
 def test_a_pod_that_is_held_when_its_bind_fails_is_held_too() -> None:
     seen = Watched(member("a"), entries=PLANNED).happens(Reserved(A, "n1"), Recalled({A}))
     seen.facts = Facts(released=False, all_or_nothing=False, entries=PLANNED)
-    assert seen.happens(NotBound(A, "n1")).stage(A) is Stage.HELD
+    # It keeps its room until its next attempt: only the answer may have been lost.
+    assert seen.happens(NotBound(A, "n1")).stage(A) is Stage.BINDING
+    assert seen.happens(TriedAgain(A)).stage(A) is Stage.HELD
     assert (Do.INFORM, "a") in seen.did
+
+
+def test_a_pod_that_lost_its_entry_when_its_bind_failed_is_planned_again() -> None:
+    seen = Watched(member("a"), entries=PLANNED).happens(Reserved(A, "n1"), Recalled({A}))
+    seen.facts = seen.facts._replace(entries={})
+    assert seen.happens(NotBound(A, "n1")).stage(A) is Stage.BINDING
+    assert seen.happens(TriedAgain(A)).stage(A) is Stage.UNPLANNED
 
 
 def test_pods_in_permit_are_rejected_when_they_are_recalled() -> None:
@@ -171,19 +181,19 @@ OFTEN = st.sampled_from([True, True, True, False])
 
 
 class History(RuleBasedStateMachine):
-    """Any events in any order: what may be wrong is only what an engine, or a user, would not do."""
+    """Any events in any order, except for those that neither an engine nor a user would cause."""
 
     def __init__(self) -> None:
         super().__init__()
         self.members = Members()
         self.facts = Facts(released=False, all_or_nothing=False, entries={})
-        # The pods that are in Permit, as the engine knows it.
+        # The pods that wait on Permit in the engine.
         self.in_permit: set[str] = set()
 
     def happens(self, event: Event) -> list[Action]:
         before = {each.uid: each for each in self.members}
         reaction = react(self.members, event, self.facts)
-        # Pure: nothing has changed but what it says.
+        # The function is pure: only the returned members differ.
         assert {each.uid: each for each in self.members} == before
         self.members.update(reaction.changed)
         for do, each in reaction.actions:
@@ -288,6 +298,12 @@ class History(RuleBasedStateMachine):
         found = self.members.get(uid)
         self.in_permit.discard(uid)
         self.happens(NotBound(uid, found.planned_node(self.facts.entries) or node if found else node))
+
+    @rule(name=NAMES)
+    def is_tried_again(self, name: str) -> None:
+        uid = f"uid-default-{name}"
+        if uid not in self.in_permit:
+            self.happens(TriedAgain(uid))
 
     @rule(name=NAMES, node=NODES)
     def does_not_fit(self, name: str, node: str) -> None:

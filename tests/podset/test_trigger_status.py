@@ -1,8 +1,8 @@
-"""What a trigger says about its set, and what becomes of a second trigger."""
+"""The status of a trigger about its set, and of a second trigger for the same set."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import EPOCH, WORKERS, Sets, conditions, member, trigger
+from tests.podset.simulated_sets import EPOCH, WORKERS, Sets, conditions, member, trigger
 
 from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger
 from longshore.api.timestamps import format_timestamp
@@ -82,8 +82,8 @@ def test_a_status_that_was_not_written_is_written_again(kind: str) -> None:
     assert sets.engine.deadline is None
 
 
-def test_what_happens_while_a_status_is_being_written_is_written_too() -> None:
-    # The watch is quicker than the answer, as it often is.
+def test_changes_during_the_write_of_a_status_are_written_too() -> None:
+    # The watch is faster than the answer, which is common.
     sets = Sets(*WORKERS, trigger(quiet="10s"), member("a"), answer_latency=0.5)
     sets.create(member("b"), at=0.2)
     sets.after(5.0)
@@ -113,7 +113,7 @@ def test_of_two_triggers_the_first_by_name_counts_and_the_other_is_warned(order:
     assert [(event.name, event.reason) for event in warnings] == [("b", "Ignored")]
 
 
-def test_a_trigger_that_is_ignored_does_not_fire_by_itself() -> None:
+def test_an_ignored_trigger_does_not_fire_after_its_quiet_time() -> None:
     sets = Sets(*WORKERS, trigger("a"), trigger("b", quiet="5s"), member("x"))
     sets.after(60.0)
     assert sets.trigger("b").spec.state == PLANNING

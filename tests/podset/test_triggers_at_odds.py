@@ -1,8 +1,8 @@
-"""Triggers when the world is not as expected: clocks that are set, writes that are refused, odd statuses."""
+"""Triggers in unexpected situations: clocks that are set, refused writes, and odd statuses."""
 
 import pytest
 from msgspec.structs import replace
-from tests.podset.stage import WORKERS, Sets, member, trigger
+from tests.podset.simulated_sets import WORKERS, Sets, member, trigger
 from tests.podset.test_quiet_time import fired_at
 
 from longshore.api.pod_set import PLANNING, SCHEDULE, ScheduleTrigger, ScheduleTriggerStatus
@@ -69,7 +69,7 @@ def test_a_status_that_is_refused_does_not_keep_it_from_firing() -> None:
 
 
 @pytest.mark.parametrize("since", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "soon"])
-def test_a_status_with_any_time_in_it_does_no_harm(since: str) -> None:
+def test_any_timestamp_in_a_status_is_tolerated(since: str) -> None:
     status = ScheduleTriggerStatus(planning_since=since)
     sets = Sets(*WORKERS, replace(trigger(quiet="10s"), status=status), member("a"), member("b"))
     sets.after(20.0)

@@ -1,4 +1,4 @@
-"""An extender with the agent safe, and a file with agents of all sorts."""
+"""An extender with the agent safe, and a file with agents of all kinds."""
 
 import pytest
 from tests.serve.extendernodes import AGENTS, CALM, FULL

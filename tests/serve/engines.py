@@ -1,4 +1,4 @@
-"""An engine that is observed, and what its metrics say."""
+"""An engine with an observer, and the values of its metrics."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from longshore.testing import node
 
 
 class Observed:
-    """Time stands still but for `now`; the clock of measurements advances by `tick` with every look."""
+    """Time changes only with `now`; the clock that measures durations advances by `tick` at each reading."""
 
     def __init__(self, engine: Engine, *, tick: float = 0.0) -> None:
         self.engine = engine
@@ -34,7 +34,7 @@ class Observed:
         return self.engine.advance(now=self.now)
 
     def bind_all(self) -> None:
-        """Let everything that is asked for succeed."""
+        """Answer every effect with success."""
         for request in self.advance():
             if isinstance(request, Request):
                 self.engine.receive(Done(request.id, Succeeded()), now=self.now)

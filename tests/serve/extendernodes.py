@@ -1,4 +1,4 @@
-"""A calm node and a full one, a pod that asks for half a core, and agents of all sorts in a file."""
+"""A calm node and a full node, a pod that requests half a core, and a file with agents of all kinds."""
 
 from longshore.agents.safe import REASON_RISK
 from longshore.testing import NodeBuilder, node, pod
@@ -9,7 +9,7 @@ WEB = pod("web").requests(cpu="500m")
 
 
 def with_free(name: str, mean: int, std: int = 400) -> NodeBuilder:
-    """Of four cores."""
+    """Return a node of four cores."""
     said = {"mean-free-cpu": str(mean), "std-free-cpu": str(std)}
     return node(name).allocatable(cpu="4").annotations(**said)
 

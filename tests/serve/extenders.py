@@ -1,4 +1,4 @@
-"""Extenders in this process, on a port of their own, and what a kube-scheduler would say to them."""
+"""Extenders in this process, each on its own port, and requests as a kube-scheduler sends them."""
 
 import asyncio
 import http.client
@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 @dataclass
 class Made:
-    """An extender and the engine behind it; `told` are the agents that could not be used."""
+    """An extender and the engine behind it. `told` has the agents that could not be used."""
 
     extender: Extender
     engine: Engine
@@ -39,7 +39,7 @@ class Made:
             self.engine.receive(Change(None, thing), now=time.monotonic())
 
     def post(self, verb: str, said: object) -> tuple[int, Any]:
-        """Past HTTP, and without the wait for a node that is not known."""
+        """Ask the extender directly, without HTTP and without the wait for an unknown node."""
         body = said if isinstance(said, bytes) else json.dumps(said).encode()
         reply = self.extender.answer("POST", f"/scheduler/{verb}", body)
         if reply.early:
@@ -83,7 +83,7 @@ def on_a_port(
     max_body: int = MAX_BODY,
     sweep_seconds: float = 5.0,
 ) -> Iterator[int]:
-    """Served from a thread of its own until the block ends."""
+    """Serve from a separate thread until the block ends."""
     loop = uvloop.new_event_loop()
     stop = asyncio.Event()
     taken: list[int] = []

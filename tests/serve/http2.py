@@ -1,4 +1,4 @@
-"""As much of HTTP/2 as one gRPC call takes, written by hand: a caller that shares no code with the server."""
+"""The part of HTTP/2 that one gRPC call needs, by hand, so that client and server share no code."""
 
 import struct
 
@@ -8,7 +8,7 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 def call(path: str, message: bytes, *, timeout: str) -> bytes:
-    """All that a caller says on a new connection. `timeout` is written as gRPC does: 500m are 0.5 seconds."""
+    """Return what a client sends on a new connection. `timeout` is in gRPC's syntax: 500m is 0.5 seconds."""
     headers = {
         ":method": "POST",
         ":scheme": "http",
@@ -29,12 +29,12 @@ def call(path: str, message: bytes, *, timeout: str) -> bytes:
 
 
 def framed(message: bytes) -> bytes:
-    """A message as it stands in the body: not compressed, and its length."""
+    """Return a message as gRPC frames it in the body: the flag for compression, the length, and the bytes."""
     return struct.pack(">BI", 0, len(message)) + message
 
 
 def settings() -> bytes:
-    """The first word of a server."""
+    """The first frame that a server sends."""
     return _frame(_SETTINGS, 0, 0, b"")
 
 
@@ -43,5 +43,5 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def _literal(name: str, value: str) -> bytes:
-    """A header without any compression."""
+    """Return a header without compression."""
     return b"\0" + b"".join(bytes([len(part)]) + part.encode() for part in (name, value))

@@ -11,7 +11,7 @@ HEAD = f"POST /scheduler/{FILTER} HTTP/1.1\r\nHost: x\r\n".encode()
 
 
 def whole(body: bytes, *, more: bytes = b"") -> bytes:
-    """A request to the filter; `more` are further lines of its head."""
+    """Return a request to the filter verb. `more` has additional header lines."""
     return HEAD + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
@@ -19,7 +19,7 @@ WHOLE = whole(BODY)
 
 
 def exchange(port: int, *parts: bytes, answers: int = 1) -> list[tuple[int, bytes]]:
-    """What comes back for these bytes, sent one after the other on one connection."""
+    """Return the answer to these chunks of bytes, sent one after the other on one connection."""
     found = []
     with socket.create_connection((LOOPBACK, port), timeout=10) as connection:
         for part in parts:

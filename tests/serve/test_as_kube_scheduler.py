@@ -1,6 +1,6 @@
-"""Metrics that bear kube-scheduler's names are kube-scheduler's: the same types, labels and buckets.
+"""Metrics with kube-scheduler's names have the same types, labels and buckets as kube-scheduler's.
 
-The real one schedules the same kinds of pods, so that all it counts is there to be compared.
+A real kube-scheduler schedules the same kinds of pods, so that all of its metrics can be compared.
 """
 
 import ssl
@@ -23,7 +23,7 @@ from longshore.engine import Engine
 from longshore.testing import node, pod
 
 pytestmark = pytest.mark.control_plane
-# What only waiting on a Permit plugin shows: no default plugin does.
+# Metrics that appear only when a pod waits on a Permit plugin. No default plugin makes pods wait.
 _NOT_SHOWN = {"scheduler_permit_wait_duration_seconds"}
 
 
@@ -50,7 +50,7 @@ def _measured(plane: ControlPlane, folder: Path) -> Mapping[str, Metric]:
     )
     try:
         _busy(plane)
-        # kube-scheduler adds durations to its metrics in their order, but only once a second.
+        # kube-scheduler adds durations to its metrics in order, but only once a second.
         return eventually(lambda: _scraped(port.number), lambda found: _binds(found) == 11)
     finally:
         process.kill()
@@ -59,7 +59,7 @@ def _measured(plane: ControlPlane, folder: Path) -> Mapping[str, Metric]:
 
 
 def _busy(plane: ControlPlane) -> None:
-    """Pods that fit, one that does not, one that is gated, and one that takes the room of others."""
+    """Pods that fit, one that does not fit, one that is gated, and one that preempts others."""
     plane.apply("""
       {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
     """)
@@ -139,7 +139,7 @@ def test_names_types_labels_and_buckets_are_kube_schedulers(
 def test_values_of_labels_are_among_kube_schedulers(
     ours: Mapping[str, Metric], theirs: Mapping[str, Metric]
 ) -> None:
-    """Ours has fewer where a plugin that has nothing to say about a pod is not even asked."""
+    """Longshore has fewer counts where it does not call a plugin that is irrelevant to the pod."""
     for name, labels in {
         "scheduler_schedule_attempts": ("profile",),
         "scheduler_pending_pods": ("queue",),

@@ -1,4 +1,4 @@
-"""The port that tells what was decided about a pod, without an API server that could say who asks."""
+"""The port that serves decisions about pods, without an API server that could authenticate callers."""
 
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request

@@ -1,10 +1,10 @@
-"""docs/metrics.md lists the metrics that there are."""
+"""docs/metrics.md lists exactly the metrics that exist."""
 
 import re
 from pathlib import Path
 
 from prometheus_client import Metric
-from tests.podset.stage import podset_engine
+from tests.podset.simulated_sets import podset_engine
 
 from longshore.cluster import ClusterState
 from longshore.engine import Engine

@@ -1,4 +1,4 @@
-"""What an extender answers to a kube-scheduler: filters and priorities."""
+"""The answers of an extender to a kube-scheduler: filter and prioritize."""
 
 import time
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def test_a_filter_that_narrows_the_nodes_down(file: str) -> None:
     assert list(answer["FailedAndUnresolvableNodes"]) == ["full"]
 
 
-# Pods of nodes that are sent.
+# Pods on nodes that are sent whole.
 
 
 def asking(name: str, on: str = "calm") -> PodBuilder:
@@ -119,7 +119,7 @@ def left_of_sent(made: Made, *nodes: NodeBuilder) -> list[str]:
 
 @pytest.fixture
 def by_requests() -> Made:
-    """Nodes without measurements count with what their pods ask for."""
+    """A node without measurements counts with the requests of its pods."""
     made = make("safe", arguments={"SafeOverload": {"missing": "Requests"}})
     made.put(BARE)
     return made
@@ -149,7 +149,7 @@ def test_a_pod_of_the_same_name_runs_on_another_node_that_is_sent(by_requests: M
 
 
 def test_a_node_is_sent_whose_name_took_the_place_of_another(by_requests: Made) -> None:
-    """The pods of the one before are not left behind, nor taken for those of the other."""
+    """The pods of the earlier node are neither left out nor counted for the new node."""
     first, second = node("first").allocatable(cpu="1"), node("second").allocatable(cpu="1")
     by_requests.put(first, asking("a", on="first"))
     assert left_of_sent(by_requests, first, second) == ["second"]
@@ -162,7 +162,7 @@ def test_a_node_is_sent_whose_name_took_the_place_of_another(by_requests: Made) 
 def test_a_pod_that_follows_another_on_a_node_that_is_sent_is_unseen(
     safe: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next measurement may show neither of them."""
+    """The next measurement may include neither of them."""
     now = int(time.time())
     before = asking("before")
     safe.put(before)
@@ -178,7 +178,7 @@ def _measured_at(seconds: float) -> NodeBuilder:
     return CALM.annotations(**{"longshore.dev/measured-at": said})
 
 
-def test_what_the_pods_of_a_node_that_is_sent_use_is_in_its_measurement(safe: Made) -> None:
+def test_the_measurement_of_a_sent_node_includes_its_pods(safe: Made) -> None:
     timed = _measured_at(time.time())
     safe.put(*(asking(f"old-{number}") for number in range(3)))
     assert left_of_sent(safe, timed) == ["calm"]

@@ -1,4 +1,4 @@
-"""Which agents an extender serves, and what it tells of its work."""
+"""Which agents an extender serves, and what it reports about its work."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from longshore.serve.extender import agent_choice
 from longshore.testing import NodeBuilder, node
 
 
-def test_only_what_was_chosen_has_routes() -> None:
+def test_only_chosen_agents_have_routes() -> None:
     made = make("congestion")
     assert made.post("priorities/safe-balance", about_names(WEB, []))[0] == 404
     assert made.post("priorities/congestion", about_names(WEB, []))[0] == 200
@@ -164,11 +164,11 @@ def test_metrics_tell_how_old_measurements_are(safe: Made) -> None:
     assert 99 <= age <= 130
 
 
-# Values that have grown old.
+# Outdated values.
 
 
 def measured_ago(seconds: float) -> NodeBuilder:
-    """A full node, as it was then."""
+    """Return a full node that was measured this long ago."""
     then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds))
     return with_free("full", 1000).annotations(**{"longshore.dev/measured-at": then})
 
@@ -214,7 +214,7 @@ def test_nodes_sent_after_a_long_pause_are_judged_by_the_current_time(
     assert answer["FailedAndUnresolvableNodes"] == {"full": RISK}
 
 
-def test_what_a_provider_measured_counts_for_nodes_that_are_sent() -> None:
+def test_measurements_of_a_provider_count_for_nodes_that_are_sent() -> None:
     made = make("safe")
     bare = node("bare").allocatable(cpu="4")
     made.extender.measured({"cpu/mean": {"bare": (3900.0, time.time())}, "cpu/std": {"bare": (100.0, 0.0)}})

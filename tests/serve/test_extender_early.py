@@ -1,6 +1,5 @@
-"""Nodes that a kube-scheduler hears of before the extender does: they are waited for, once and briefly."""
+"""Nodes that kube-scheduler sees before the extender does: the extender waits for them, once and briefly."""
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ from tests.serve.extendernodes import FILTER, PRIORITIES, WEB
 from tests.serve.extenders import Made, about_names, by_host, make, on_a_port, request
 from tests.serve.rawhttp import HEAD, WHOLE, exchange, names, whole
 from tests.serve.wires import connected
+from tests.waiting import eventually_async
 
 from longshore.serve.extender.routes import Reply
 from longshore.serve.extender.unknown_nodes import UnknownNodes
@@ -33,7 +33,7 @@ EARLY = whole(EARLY_BODY)
 
 @pytest.fixture
 def late(safe: Made, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each answer, whether it was early; the watch tells of the node `late` just after the first."""
+    """Whether each answer was early. The watch reports the node `late` right after the first answer."""
     told_of_early: list[bool] = []
     asked = safe.extender.answer
 
@@ -67,7 +67,7 @@ def test_a_node_that_stays_unknown_is_waited_for_once(safe: Made) -> None:
 
 
 def test_an_agent_is_not_asked_before_the_node_is_known(tmp_path: Path) -> None:
-    """To one that learns from what it is asked, a second question would be a second pod."""
+    """An agent that learns from requests would count a second call as a second pod."""
     file = tmp_path / "counting.py"
     file.write_text(COUNTING)
     made = make(str(file))
@@ -87,7 +87,7 @@ def test_a_node_that_was_forgotten_while_it_was_waited_for_is_answered_about(
 
 
 def test_names_are_forgotten_after_a_minute() -> None:
-    """So that a node that is created again is waited for again."""
+    """The extender waits again for a node that is created again."""
     unknown = UnknownNodes()
     found = [unknown.worth_waiting_for(["late"], now=now) for now in (100.0, 101.0, 159.0, 161.0, 162.0)]
     assert found == [True, False, False, True, False]
@@ -167,8 +167,8 @@ async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_re
     connection.resume_writing()
     assert not wire.reading, "the answer still waits"
     connection.pause_writing()
-    await asyncio.sleep(0.05)
-    assert (wire.reading, wire.statuses) == (False, [200]), "nobody has read the answers yet"
+    await eventually_async(lambda: wire.statuses, lambda statuses: statuses == [200])
+    assert not wire.reading, "the client has not read the answers yet"
     connection.resume_writing()
     assert wire.reading
 
@@ -176,8 +176,9 @@ async def test_nothing_is_read_while_an_answer_waits_or_while_answers_are_not_re
 async def test_a_closed_connection_gets_no_postponed_answer(
     safe: Made,
 ) -> None:
-    connection = connected(safe, early_seconds=0.01)
-    connection.data_received(EARLY)
-    connection.connection_lost(None)
-    await asyncio.sleep(0.05)
-    assert connection.wire.statuses == []
+    closed, later = connected(safe, early_seconds=0.01), connected(safe, early_seconds=0.02)
+    for connection in (closed, later):
+        connection.data_received(EARLY)
+    closed.connection_lost(None)
+    await eventually_async(lambda: later.wire.statuses)
+    assert closed.wire.statuses == []

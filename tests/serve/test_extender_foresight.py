@@ -1,4 +1,4 @@
-"""What an extender does once an answer is on its way: it tells of it, and prepares the next one."""
+"""Work of an extender after it has sent an answer: it reports the answer and prepares the next one."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,13 +16,13 @@ QUIET = with_free("quiet", 3900, 100)
 
 
 class Waiting:
-    """An extender whose later work is done when the test says so."""
+    """An extender whose later work runs when the test calls for it."""
 
     def __init__(self, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = made
         self._later: list[Callable[[], None]] = []
         monkeypatch.setattr(made.extender, "_later", self._later.append)
-        # How often priorities were put together.
+        # How often priorities were encoded.
         self.composed = 0
         compose = wire.priorities
 
@@ -44,7 +44,7 @@ class Waiting:
         return left
 
     def _ask(self, verb: str, names: tuple[str, ...]) -> Any:
-        # Without blanks, as Go writes it.
+        # Without spaces, as Go encodes it.
         return self.made.post(verb, msgspec.json.encode(about_names(WEB, list(names))))[1]
 
 
@@ -53,7 +53,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     made = make("safe")
     made.put(CALM, QUIET, FULL)
     found = Waiting(made, monkeypatch)
-    # An entry with both verbs: it has been asked for priorities before.
+    # An entry with both verbs, which was asked for priorities before.
     found.priorities("calm")
     found.work()
     return found

@@ -1,4 +1,4 @@
-"""The golden numbers by HTTP: nodes by name and as they are, and keys in either case."""
+"""The golden numbers over HTTP: nodes by name and whole nodes, with keys in either case."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ def asked(
     nodes: Sequence[Node],
     questions: Sequence[tuple[str, Pod]],
 ) -> list[Any]:
-    """What the extender answers to each verb and pod in turn."""
+    """Return the answers of the extender to each verb and pod in turn."""
     if way == "names":
         made.put(*nodes)
     answers = []
@@ -53,7 +53,7 @@ def asked(
 
 
 def passed(answer: Mapping[str, Any]) -> list[str]:
-    """The names of the nodes that a filter left."""
+    """Return the names of the nodes that passed the filter."""
     if answer["NodeNames"] is not None:
         return list(answer["NodeNames"])
     return [item["metadata"]["name"] for item in answer["Nodes"]["items"]]

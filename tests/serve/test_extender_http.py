@@ -101,13 +101,13 @@ def test_small_chunks_of_a_large_body_are_no_head(safe: Made) -> None:
 
 
 @pytest.mark.parametrize("said", [b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n"])
-def test_what_is_not_http(safe: Made, said: bytes) -> None:
+def test_bytes_that_are_not_http(safe: Made, said: bytes) -> None:
     with on_a_port(safe.extender) as port:
         assert [status for status, _ in exchange(port, said)] == [400]
         assert request(port, "GET", "/version")[0] == 200
 
 
-def test_who_wants_the_head_alone_gets_no_body(safe: Made) -> None:
+def test_a_head_request_gets_no_body(safe: Made) -> None:
     with on_a_port(safe.extender) as port:
         status, body, headers = request(port, "HEAD", "/version")
     assert (status, body, headers["content-length"]) == (200, b"", "5")

@@ -1,4 +1,4 @@
-"""What an extender remembers of requests: nothing of those that are large."""
+"""An extender keeps nothing of large requests."""
 
 import gc
 import json

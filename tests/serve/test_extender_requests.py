@@ -1,4 +1,4 @@
-"""Requests of all sorts: malformed ones, agents that fail, verbs that no agent answers, and many at once."""
+"""Unusual requests: malformed ones, agents that fail, verbs that no agent answers, and many at once."""
 
 import json
 import random
@@ -98,14 +98,14 @@ def test_any_bytes_are_answered(body: bytes) -> None:
 SHARED = make("safe")
 
 
-def test_what_is_null_is_as_good_as_not_there(safe: Made) -> None:
+def test_a_null_field_counts_as_absent(safe: Made) -> None:
     said = about_names(WEB, ["calm"])
     said["Pod"]["metadata"]["labels"] = None
     said["Pod"]["spec"]["tolerations"] = None
     assert safe.post(FILTER, said)[1]["NodeNames"] == ["calm"]
 
 
-def test_names_without_a_cluster_are_answered_with_what_to_do() -> None:
+def test_names_without_a_cluster_are_answered_with_an_instruction() -> None:
     made = make("safe", cached=False)
     status, answer = made.post(FILTER, about_names(WEB, ["calm"]))
     assert (status, answer["Error"]) == (200, STANDALONE)
@@ -141,9 +141,9 @@ def test_errors_are_counted_for_any_status_and_logged_once() -> None:
 
 
 def test_nodes_that_are_sent_wait_for_their_pods_and_measurements() -> None:
-    made = make("safe", hindrance="the first measurements are awaited")
+    made = make("safe", hindrance="the first measurements have not arrived")
     _, answer = made.post(FILTER, about_nodes(WEB, [CALM]))
-    assert answer["Error"] == "the extender is not ready: the first measurements are awaited"
+    assert answer["Error"] == "the extender is not ready: the first measurements have not arrived"
     assert made.post(PRIORITIES, about_nodes(WEB, [CALM]))[0] == 503
 
 
@@ -179,7 +179,7 @@ def test_version_and_probes(safe: Made) -> None:
     }
 
 
-def test_what_is_not_there_and_what_is_asked_otherwise(safe: Made) -> None:
+def test_unknown_paths_and_wrong_methods_are_refused(safe: Made) -> None:
     with on_a_port(safe.extender) as port:
         assert request(port, "POST", "/scheduler/predicates/safe-balance")[0] == 404
         assert request(port, "POST", "/scheduler/priorities/congestion")[0] == 404

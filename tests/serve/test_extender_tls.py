@@ -1,4 +1,4 @@
-"""An extender that serves by TLS: who is heard, and what becomes of renewed certificates."""
+"""An extender that serves over TLS: which clients it accepts, and how it follows renewed certificates."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ from longshore.serve.extender.routes import NO_CERTIFICATE
 from longshore.serve.extender.tls import Certificates
 from longshore.serve.tls_files import TLSFiles
 
-# The alert, unless the connection has ended before it is read.
+# The alert, unless the connection ends before the client reads it.
 REFUSED = "unknown ca|reset|closed|Broken pipe|EOF"
 METRICS = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -38,13 +38,13 @@ def ours(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def callers(ours: Authority, tmp_path: Path) -> Path:
-    """The file of authorities that callers may have, which changes."""
+    """The file with the CAs of accepted clients, which changes."""
     return Path(shutil.copy(ours.file, tmp_path / "callers.crt"))
 
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Authority:
-    """Another one, of the same name."""
+    """Another CA with the same name."""
     return authority(tmp_path / "theirs")
 
 
@@ -54,12 +54,12 @@ def certificates(authority: Authority, *, client_ca: Path | None = None) -> Cert
 
 
 def without(authority: Authority) -> ssl.SSLContext:
-    """A caller who trusts this authority and shows no certificate."""
+    """A client that trusts this CA and shows no certificate."""
     return ssl.create_default_context(cafile=authority.file)
 
 
 def shown_by(signer: Authority, *, trusting: Authority | None = None) -> ssl.SSLContext:
-    """A caller who shows a certificate of this authority, and trusts it too unless another is given."""
+    """A client with a certificate of this CA. It also trusts this CA unless another one is given."""
     caller, pair = without(trusting or signer), signer.client("scheduler", user="scheduler")
     caller.load_cert_chain(pair.public, pair.private)
     return caller
@@ -91,7 +91,7 @@ def connected(
 def session_of(
     port: int, caller: ssl.SSLContext, before: ssl.SSLSession | None = None
 ) -> ssl.SSLSession | None:
-    """Of a connection on which a request is answered, None if it is not. It goes on from one before."""
+    """Return the TLS session of an answered request, None if it was refused. `before` is resumed if given."""
     try:
         with connected(port, caller, before) as connection:
             connection.sendall(METRICS)

@@ -1,4 +1,4 @@
-"""What the metrics say after things have happened to an engine."""
+"""The metrics of an engine after events and decisions."""
 
 import pytest
 from tests.engine.stage import configuration, engine_of, profile
@@ -51,16 +51,16 @@ def test_a_bind_that_fails_is_an_error(observed: Observed) -> None:
 
 def test_the_duration_of_an_attempt_ends_with_the_answer_to_its_bind() -> None:
     observed = Observed(Engine(), tick=1.0)
-    observed.metrics._next_after = 10**9  # no look at the clock for plugins
+    observed.metrics._next_after = 10**9  # plugins are not measured
     observed.add(roomy(), pod("web"))
     observed.bind_all()
-    # One look when it begins, one at the decision, one at the end.
+    # The clock is read when it begins, at the decision, and at the end.
     labels = {"result": "scheduled", **LONGSHORE}
     assert observed.value("scheduler_scheduling_attempt_duration_seconds_sum", **labels) == 2.0
     assert observed.value("scheduler_scheduling_algorithm_duration_seconds_sum") == 1.0
 
 
-def test_the_sli_counts_from_the_way_into_the_queue_and_by_attempts(observed: Observed) -> None:
+def test_the_sli_starts_when_a_pod_is_queued_and_has_the_attempts(observed: Observed) -> None:
     observed.add(pod("web").requests(cpu="2"))
     observed.advance()
     observed.now = 5.0
@@ -85,7 +85,7 @@ def test_pending_pods_are_counted_by_queue_and_refusing_plugin(observed: Observe
     assert observed.value("scheduler_unschedulable_pods", plugin="SchedulingGates", **LONGSHORE) == 1
 
 
-def test_gated_pods_come_to_the_queue_of_the_unschedulable(observed: Observed) -> None:
+def test_gated_pods_are_counted_in_the_unschedulable_queue(observed: Observed) -> None:
     observed.add(pod("gated").gates("later"))
     incoming = "scheduler_queue_incoming_pods_total"
     assert observed.value(incoming, queue="unschedulable", event="UnschedulablePodAdd") == 1
@@ -117,7 +117,7 @@ def test_an_attempt_counts_when_it_has_ended(observed: Observed) -> None:
 
 
 class _Holds:
-    """A Permit plugin that makes pods wait."""
+    """A Permit plugin that lets pods wait."""
 
     name = "Holds"
 
@@ -139,7 +139,7 @@ def test_waiting_on_permit_is_measured_with_its_result() -> None:
     assert observed.value(waited, result="Unschedulable") == 30.0
 
 
-def test_a_measured_attempt_tells_the_time_of_plugins_and_points() -> None:
+def test_a_measured_attempt_reports_the_time_of_plugins_and_points() -> None:
     observed = Observed(Engine(), tick=0.001)
     observed.add(roomy("a"), roomy("b"), pod("web"))
     observed.bind_all()
@@ -164,7 +164,7 @@ def test_measured_or_not_plugins_are_left_as_they_were(observed: Observed) -> No
 
 
 def test_evaluations_add_up_to_the_attempts() -> None:
-    """Each measured attempt stands for those since the one before."""
+    """Each measured attempt counts for all attempts since the last measured one."""
     observed = Observed(Engine(), tick=0.001)
     observed.add(roomy())
     for number in range(100):

@@ -1,4 +1,4 @@
-"""Our planner, called by clients that know no more than the protocol."""
+"""The planner server, called by clients that know only the protocol."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class Builder:
-    """Builds one plan over and over; holds each back until it is let go, or for ever."""
+    """Builds the same plan for each request, and holds each back until it is released, or forever."""
 
     def __init__(self, *, held: bool = False) -> None:
         self.asked: list[PlanRequest] = []
@@ -52,7 +52,7 @@ async def broken(request: PlanRequest) -> Mapping[str, str]:
 
 @contextlib.asynccontextmanager
 async def served(build: Build, *, grace: float = 0.1) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to a planner that is ready."""
+    """Open a channel to a planner that is ready."""
     async with PlannerServer(build, listen="127.0.0.1:0", grace=grace) as server:
         await server.ready()
         async with channel_to(server) as channel:
@@ -238,7 +238,7 @@ class TestBounds:
         assert code is grpc.StatusCode.DEADLINE_EXCEEDED
 
     async def test_deadline_is_kept_by_the_server_itself(self) -> None:
-        """The caller stays silent when its time is over."""
+        """The client sends nothing when its deadline passes."""
         build = Builder(held=True)
         async with PlannerServer(build, listen="127.0.0.1:0", grace=0) as server:
             await server.ready()
@@ -258,7 +258,7 @@ class TestBounds:
 
 class TestReadiness:
     @pytest.mark.parametrize("service", ["", "planner.SchedulePlanner"])
-    async def test_health_before_and_after_it_is_ready(self, service: str) -> None:
+    async def test_health_before_and_after_the_planner_is_ready(self, service: str) -> None:
         async with PlannerServer(Builder(), listen="127.0.0.1:0") as server, channel_to(server) as channel:
             before = await health(channel, service)
             await server.ready()
@@ -271,7 +271,7 @@ class TestReadiness:
         assert code is grpc.StatusCode.UNAVAILABLE
         assert build.asked == []
 
-    async def test_health_of_a_service_that_is_not_there(self) -> None:
+    async def test_the_health_of_an_unknown_service(self) -> None:
         async with served(Builder()) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await health(channel, "planner.Other")
@@ -280,7 +280,7 @@ class TestReadiness:
 
 class TestStop:
     async def stop_during(self, build: Builder, *, grace: float, then: Callable[[], None]) -> bytes:
-        """Ask, begin to stop while the plan is being made, and see what comes."""
+        """Ask, begin to stop the server while it builds the plan, and return what follows."""
         server = PlannerServer(build, listen="127.0.0.1:0", grace=grace)
         await server.__aenter__()
         await server.ready()
@@ -289,7 +289,7 @@ class TestStop:
             await asyncio.wait_for(build.begun.acquire(), 20)
             stopping = asyncio.create_task(server.__aexit__(None, None, None))
             with contextlib.suppress(grpc.aio.AioRpcError):
-                # Nothing new is taken on any more.
+                # New requests are refused.
                 while True:
                     await health(channel, "")
             then()
@@ -340,7 +340,7 @@ class TestAddress:
     @pytest.mark.parametrize(
         "listen", ["", "7777", "localhost", ":http", ":65536", "::1:7777", "unix:/tmp/x"]
     )
-    def test_what_is_no_address(self, listen: str) -> None:
+    def test_an_invalid_listen_address_is_refused(self, listen: str) -> None:
         with pytest.raises(UserError, match=r"give an address and a port, such as :7777$"):
             PlannerServer(Builder(), listen=listen)
 

@@ -1,4 +1,4 @@
-"""Plans by TLS: our planner and our caller of planners, with good and with bad certificates."""
+"""Plans over TLS: the planner server and the client for planners, with valid and invalid certificates."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,13 +34,13 @@ def ours(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Authority:
-    """An authority that the other side has never heard of."""
+    """A CA that the other side does not know."""
     return authority(tmp_path / "theirs")
 
 
 @pytest.fixture
 def pair(ours: Authority) -> Pair:
-    """The planner's."""
+    """The credentials of the planner."""
     return ours.server("planner", hosts=[NAME], addresses=["127.0.0.1"])
 
 
@@ -68,7 +68,7 @@ class TestCaller:
     async def test_client_that_trusts_another_ca_fails(self, theirs: Authority, pair: Pair) -> None:
         async with server(pair) as running:
             assert await problem(running, ClientTLS(theirs.file)) == (
-                "shows a certificate that is not trusted: unable to get local issuer certificate"
+                "presents a certificate that is not trusted: unable to get local issuer certificate"
             )
 
     async def test_expects_a_name_that_the_certificate_has(self, ours: Authority, pair: Pair) -> None:
@@ -78,7 +78,7 @@ class TestCaller:
     async def test_client_that_expects_another_name_fails(self, ours: Authority, pair: Pair) -> None:
         async with server(pair) as running:
             assert await problem(running, ClientTLS(ours.file, server_name="else.example")) == (
-                "shows a certificate made out to another name"
+                "presents a certificate for another name"
             )
 
     async def test_speaks_clear_text_to_a_planner_with_tls(self, pair: Pair) -> None:
@@ -127,7 +127,7 @@ class TestCallerWithACertificate:
 
     def test_certificate_without_its_key_is_an_error(self, ours: Authority) -> None:
         shown = ours.client("scheduler", user="scheduler")
-        with pytest.raises(UserError, match="goes together with its key"):
+        with pytest.raises(UserError, match="requires its key"):
             PlannerCalls(ClientTLS(ours.file, certificate=shown.public))
 
     def test_with_the_key_of_another(self, ours: Authority, pair: Pair) -> None:

@@ -1,9 +1,9 @@
-"""What the metrics say about pod sets, after things have happened to them."""
+"""The metrics about pod sets after events."""
 
 from collections.abc import Mapping
 
 import pytest
-from tests.podset.stage import (
+from tests.podset.simulated_sets import (
     WORKERS,
     Planner,
     Sets,
@@ -23,7 +23,7 @@ from longshore.serve import Metrics, registry_of
 
 
 class Watched(Sets):
-    """The sets, and what is counted of them."""
+    """Pod sets, and their metrics."""
 
     def value(self, name: str, **labels: str) -> float | None:
         return self._registry.get_sample_value(name, labels)
@@ -46,7 +46,7 @@ def test_held_pods_and_sets_are_counted_until_they_are_released() -> None:
     assert sets.value("longshore_podset_sets", state="released") == 1
 
 
-def test_a_plan_is_counted_by_who_made_it_and_what_came_of_it() -> None:
+def test_a_plan_is_counted_by_its_planner_and_outcome() -> None:
     sets = Watched(*WORKERS).watch()
     built_in = {"planner": "built-in"}
     sets.add(trigger(state=SCHEDULE), member("a"))
@@ -95,11 +95,11 @@ def test_a_planner_service_that_fails_is_counted_by_its_name(answer: Planner, fa
 
 
 def fired(sets: Watched) -> tuple[float | None, ...]:
-    """By hand, and by quiet time."""
+    """Return how many triggers fired by hand and by quiet time."""
     return tuple(sets.value("longshore_podset_triggers_fired_total", by=by) for by in ("hand", "quiet-time"))
 
 
-def test_a_trigger_that_fires_is_counted_by_what_made_it_fire() -> None:
+def test_a_trigger_that_fires_is_counted_by_its_cause() -> None:
     sets = Watched(*WORKERS, trigger(quiet="10s"), member("a")).watch()
     sets.after(5.0)
     assert fired(sets) == (0, 0)
@@ -112,7 +112,7 @@ def test_a_trigger_that_fires_is_counted_by_what_made_it_fire() -> None:
     assert fired(sets) == (1, 1)
 
 
-def test_a_trigger_that_has_fired_is_not_counted_again_by_who_takes_over() -> None:
+def test_a_trigger_that_has_fired_is_not_counted_again_by_a_successor() -> None:
     sets = Watched(*WORKERS, trigger(quiet="1s"), member("a")).watch()
     sets.after(5.0)
     assert fired(sets) == (0, 1)

@@ -1,4 +1,4 @@
-"""What an extender says of nodes that an agent refuses, to pods that are alike and while nodes change."""
+"""The reasons for nodes that an agent refuses, for equal pods and while nodes change."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def _refused(made: Made, *names: str, web: Pod = WEB) -> dict[str, str]:
 
 
 def _loaded(name: str, *, cpu: int, memory: int) -> NodeBuilder:
-    """So much of both is free, of four cores and as many GiB."""
+    """Return a node of four cores and 4 GiB with this much of both free."""
     said = {"mean-free-cpu": str(cpu), "std-free-cpu": "10"}
     said |= {"mean-free-memory": str(memory << 20), "std-free-memory": "1000000"}
     return node(name).allocatable(cpu="4", memory="4Gi").annotations(**said)
@@ -75,7 +75,7 @@ def test_a_pod_of_the_same_shape_gets_the_same_reasons() -> None:
         assert _refused(made, "full", "calm", "busy", web=web) == {"full": RISK, "busy": RISK}
 
 
-def test_nodes_that_change_are_refused_for_what_is_so_now() -> None:
+def test_changed_nodes_are_refused_for_their_present_state() -> None:
     made = make("safe")
     made.put(_loaded("a", cpu=100, memory=2000), _loaded("b", cpu=2000, memory=2000))
     assert _refused(made, "a", "b") == {"a": RISK}
@@ -115,7 +115,7 @@ def test_whatever_changed_the_answer_is_that_of_an_extender_that_starts_now(
     assert _refused(kept, *names) == _refused(fresh, *names)
 
 
-def test_each_node_may_have_a_reason_of_its_own(tmp_path: Path) -> None:
+def test_each_node_may_have_its_own_reason(tmp_path: Path) -> None:
     file = tmp_path / "each.py"
     file.write_text(EACH_ITS_OWN)
     made = make(str(file))
@@ -130,7 +130,7 @@ def test_each_node_may_have_a_reason_of_its_own(tmp_path: Path) -> None:
         }
 
 
-def test_what_was_said_long_ago_is_forgotten(tmp_path: Path) -> None:
+def test_old_reasons_are_forgotten(tmp_path: Path) -> None:
     file = tmp_path / "never.py"
     file.write_text(NEVER_THE_SAME)
     made = make(str(file))

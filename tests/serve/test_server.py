@@ -1,4 +1,4 @@
-"""The port that probes and Prometheus ask."""
+"""The port for probes and Prometheus."""
 
 import gzip
 import socket
@@ -147,7 +147,7 @@ def test_probes_are_answered_while_the_main_thread_is_busy(port: int) -> None:
 
 
 def test_metrics_are_read_while_the_engine_works(observed: Observed, port: int) -> None:
-    """Nothing breaks in either thread, and no attempt is lost."""
+    """Neither thread fails, and every attempt is counted."""
     done = threading.Event()
     broken: list[int] = []
 

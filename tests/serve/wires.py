@@ -1,4 +1,4 @@
-"""Connections to an extender without sockets: bytes are given to them one piece after the other."""
+"""Connections to an extender without sockets: tests feed them bytes piece by piece."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from longshore.serve.extender.http_server import MAX_BODY
 
 
 class Wire(asyncio.Transport):
-    """It notes whether it is read from, and what answers went out."""
+    """Records whether the server reads, and the answers that it sent."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The rules of the API server, as far as the engine meets them."""
+"""The API server's rules that matter to the engine."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def cluster_with(*pods: Pod) -> SimulatedApiServer:
     return cluster
 
 
-def test_a_bind_lands_and_is_reported() -> None:
+def test_a_bind_takes_effect_and_the_watch_reports_it() -> None:
     cluster = cluster_with(WEB)
     outcome, (change,) = cluster.perform(BIND)
     assert outcome == Succeeded()
@@ -93,7 +93,7 @@ def test_a_nomination_is_written_with_a_condition_or_alone_and_taken_away() -> N
     assert cluster.pods["default/web"].status.nominated_node_name == ""
 
 
-def test_an_evicted_pod_is_told_why_and_stays_until_it_has_stopped() -> None:
+def test_an_evicted_pod_has_a_condition_and_stays_until_it_has_stopped() -> None:
     cluster = cluster_with(WEB.on("n1"))
     why = PodCondition(type="DisruptionTarget", status="True")
     outcome, (change,) = cluster.perform(Evict.of(WEB, why))

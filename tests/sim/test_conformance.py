@@ -15,12 +15,12 @@ DATA = Path(__file__).parents[1] / "data"
 CASES, EXPECTED = DATA / "cases.jsonl.gz", DATA / "expected.jsonl.gz"
 
 
-# One test each, so that two workers share the work.
-def test_all_cases_agree_each_on_an_engine_of_its_own() -> None:
+# Two tests, so that two workers share the cases.
+def test_all_cases_agree_each_on_a_new_engine() -> None:
     assert_all_agree(shared=False)
 
 
-def test_all_cases_agree_when_one_engine_lives_through_a_family() -> None:
+def test_all_cases_agree_when_one_engine_runs_a_whole_family() -> None:
     assert_all_agree(shared=True)
 
 
@@ -32,7 +32,7 @@ def assert_all_agree(*, shared: bool) -> None:
 
 
 class Files:
-    """Some of the cases with their answers, as files to be altered."""
+    """Copies of some cases and their answers, which tests change."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.cases, self.expected = folder / "cases.jsonl", folder / "expected.jsonl"
@@ -58,7 +58,7 @@ def files(tmp_path: Path) -> Files:
 
 
 @pytest.mark.parametrize("options", [(), ("--shared",)])
-def test_agreement_is_told_by_family_and_in_the_last_line(files: Files, options: tuple[str, ...]) -> None:
+def test_agreement_is_reported_by_family_and_in_the_last_line(files: Files, options: tuple[str, ...]) -> None:
     result = files.compare(*options)
     assert result.exit_code == 0
     *families, last = result.stdout.splitlines()
@@ -101,7 +101,7 @@ def longshore(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def broken(kind: str, files: Files) -> str:
-    """Spoil the files; words of the one line that tells what is wrong."""
+    """Break the files, and return words of the one line that reports the problem."""
     match kind:
         case "no such file":
             files.cases.unlink()

@@ -1,4 +1,4 @@
-"""Random scenarios with latencies and faults: whatever happens, these things hold."""
+"""Properties that hold in all random scenarios with latencies and faults."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from longshore.sim import Faults, SimulatedCluster, Simulation
 from longshore.testing import NodeBuilder, PodBuilder, node, pod
 from longshore.testing.strategies import pods
 
-# A node of one name is always of one size, so that only our own binds could fill it beyond that.
+# A node name always has the same size, so that only our binds could overfill the node.
 NODES = [
     node("n1").allocatable(cpu="2", memory="1Gi", pods="3"),
     node("n2").allocatable(cpu="1", memory="2Gi", pods="4"),
@@ -22,12 +22,12 @@ NODES = [
 END_OF_FAULTS = 30.0
 RESOURCES = ("pods", "cpu", "memory", "example.com/gpu")
 
-# In a simulation, at a time, with a number of its own.
+# Steps take a simulation, a time and a unique number.
 Happening = Callable[[Simulation, float, int], None]
 
 
 class CheckedEngine(Engine):
-    """Fails when a bind is asked for while another one of that pod is under way or has succeeded."""
+    """A simulation that fails on a bind of a pod that is being bound or is bound already."""
 
     def __init__(self, check: Callable[[], None]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def happenings(draw: st.DrawFn) -> Happening:
 
 @st.composite
 def crowds(draw: st.DrawFn) -> list[tuple[float, PodBuilder]]:
-    """More small pods than there is room for, shortly after each other."""
+    """More small pods than fit, shortly after each other."""
     sizes = draw(st.lists(st.sampled_from(["200m", "500m", "1"]), max_size=12))
     gap = draw(st.sampled_from([0.0, 0.1]))
     return [(gap * n, pod(f"crowd-{n}").requests(cpu=size)) for n, size in enumerate(sizes)]
@@ -117,7 +117,7 @@ def assert_not_overcommitted(cluster: SimulatedCluster) -> None:
 
 
 def node_sized_pod(sized: NodeBuilder) -> Pod:
-    """A pod that asks for all that the node has: its size, read by other code than that for nodes."""
+    """Return a pod with requests for the whole node. Other code than that for nodes sums them up."""
     return PodBuilder(metadata=sized.metadata).pod_requests(**sized.status.allocatable)
 
 
@@ -182,7 +182,7 @@ def test_room_is_respected_nothing_is_bound_twice_and_nothing_is_stranded(
     simulation.run()
     assert_not_overcommitted(simulation.cluster)
 
-    # All is quiet: the engine's picture is the cluster's, and who still waits fits nowhere.
+    # At rest the engine's state equals the cluster's, and no waiting pod fits a node.
     fresh = rebuilt(simulation.cluster)
     assert by_name(simulation.engine.cluster) == by_name(fresh)
     chooser = Chooser(simulation.engine.profiles["longshore"], fresh)

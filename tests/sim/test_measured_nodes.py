@@ -1,4 +1,4 @@
-"""What nodes use in a simulation: by their annotations, or as the scenario says."""
+"""The load of nodes in a simulation: from their annotations, or from the scenario."""
 
 from longshore.agents.annotations import MEASURED_AT
 from longshore.agents.safe import SafeOverload
@@ -30,7 +30,7 @@ def test_an_agent_goes_by_the_annotations_of_the_nodes() -> None:
     assert schedule(nodes=[FULL, IDLE], pods=[WEB], plugins=[SafeOverload]) == {"web": "b"}
 
 
-def test_what_the_scenario_measures_counts_instead() -> None:
+def test_measurements_of_the_scenario_count_instead() -> None:
     measured = {"cpu/mean": {"a": 1000.0, "b": 7800.0}}
     placed = schedule(nodes=[FULL, IDLE], pods=[WEB], plugins=[SafeOverload], measured=measured)
     assert placed == {"web": "a"}
@@ -56,7 +56,7 @@ def test_an_engine_that_takes_over_reads_them_as_well() -> None:
     assert cluster.bindings == {"default/web": "b"}
 
 
-def test_pods_that_are_there_from_the_beginning_are_in_what_was_measured() -> None:
+def test_pods_that_exist_at_the_start_are_in_the_measurements() -> None:
     timed = loaded("a", 3000).annotations(**{MEASURED_AT: "1970-01-01T00:00:00Z"})
     there = pod("there").requests(cpu="5").on("a")
     placed = schedule(nodes=[timed], pods=[there, WEB], plugins=[SafeOverload])

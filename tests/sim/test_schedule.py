@@ -1,4 +1,4 @@
-"""`schedule`: where pods go, in one line."""
+"""`schedule`: the nodes of pods from one call."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_a_pod_that_fits_nowhere_is_pending_with_its_condition() -> None:
     assert placed.pending["big"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
-def test_pods_outside_of_the_default_namespace_are_told_with_it() -> None:
+def test_pods_outside_of_the_default_namespace_are_shown_with_it() -> None:
     pods = [pod("x"), pod("x", namespace="other")]
     assert schedule(nodes=[node("a")], pods=pods) == {"x": "a", "other/x": "a"}
 

@@ -1,4 +1,4 @@
-"""Virtual time: what happens when, and that the same scenario gives the same run."""
+"""Virtual time: the order of events, and that the same scenario gives the same run."""
 
 import random
 
@@ -51,7 +51,7 @@ def test_a_pod_that_waits_for_the_first_node_does_not_keep_time_going() -> None:
     assert simulation.now == 0.0
 
 
-def test_time_goes_on_to_where_it_was_asked_to() -> None:
+def test_a_run_advances_the_time_to_its_end() -> None:
     simulation = Simulation()
     simulation.run(until=7.0)
     assert simulation.now == 7.0
@@ -84,7 +84,7 @@ def test_objects_come_and_go_at_their_times() -> None:
 
 
 @pytest.mark.parametrize("fault", ["failed", "conflict", "lost"])
-def test_a_pod_is_bound_in_the_end_whatever_goes_wrong_for_a_while(fault: str) -> None:
+def test_a_pod_is_finally_bound_after_any_temporary_fault(fault: str) -> None:
     simulation = Simulation(faults=Faults(**{fault: 1.0}, until=20.0))
     simulation.create(N1, job("a"))
     simulation.run()
@@ -119,12 +119,12 @@ RECORDED: list[tuple[float, Change[Node] | Change[Pod]]] = [
 CHOSEN = {"default/a": "n1", "default/b": "n2", "default/c": "n1"}
 
 
-def test_what_was_created_and_deleted_gives_the_bindings() -> None:
+def test_a_replay_of_creations_and_deletions_gives_the_bindings() -> None:
     assert Simulation.replay(RECORDED) == CHOSEN
 
 
 def test_recorded_consequences_of_binds_may_be_left_in() -> None:
-    # The recorded scheduler has chosen otherwise, and the engine is not swayed by it.
+    # The recorded scheduler chose another node, which does not influence the engine.
     consequences: list[tuple[float, Change[Node] | Change[Pod]]] = [
         (101.5, Change(A, A.on("n9"))),
         (102.0, Change(A, A.on("n9").phase("Running"))),
@@ -157,7 +157,7 @@ def test_a_recorded_run_gives_the_same_bindings_again(seed: int) -> None:
         simulation.create(node(f"n{i}").allocatable(cpu="4", memory="8Gi"), at=chance.uniform(0, 20))
     for i in range(80):
         member = pod(f"p{i}").requests(cpu=chance.choice(("500m", "1", "2"))).priority(chance.randrange(3))
-        # What is evicted, and when, depends on how long binds take.
+        # Evictions and their times depend on the latency of binds.
         member = member.never_preempting()
         created = chance.uniform(0, 40)
         simulation.create(member, at=created)

@@ -1,4 +1,4 @@
-"""Writes of objects take time and go wrong, and schedulers are killed: what the others get to hear."""
+"""Slow and failing writes, and killed schedulers: what the other schedulers see of them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -56,7 +56,7 @@ def volumes(simulation: Simulation) -> list[str]:
     return list(simulation.cluster.others.get(PersistentVolume, {}))
 
 
-def test_a_write_lands_is_told_and_is_answered_each_at_its_time() -> None:
+def test_a_write_its_watch_event_and_its_answer_each_have_their_time() -> None:
     simulation, asks = asking(write_latency=1.0, watch_latency=2.0, answer_latency=0.5)
     simulation.run(until=0.9)
     assert volumes(simulation) == []
@@ -92,7 +92,7 @@ def test_an_engine_that_takes_over_learns_what_exists_but_no_answers_to_the_one_
     simulation.restart(again.engine)
     assert {change.object.key for _, change in second.heard} == {"n1", "default/a"}
     simulation.run(until=1.2)
-    # What the first one asked for is still done.
+    # The effects of the first engine are still carried out.
     assert volumes(simulation) == ["disk"]
     simulation.run(until=10.0)
     assert first.answers == []

@@ -1,4 +1,4 @@
-"""Agents: plugins that look at how loaded the nodes are, rather than at what their pods ask for.
+"""Agents: plugins that look at how loaded the nodes are, rather than at what their pods request.
 
 Each is an ordinary plugin with a filter, a score or both, so that it runs in `longshore run`, in a
 simulation, and behind another scheduler through `longshore extender`, which knows it by its `verb`:

@@ -162,10 +162,7 @@ class KeptConditions(tuple[Any, ...]):
 
 
 def kept_conditions(conditions: tuple[Any, ...]) -> Iterator[Any]:
-    """Iterate over the conditions that are kept, without a check.
-
-    For Longshore's own code, not for plugins.
-    """
+    """Iterate over the kept conditions without a check: for Longshore's own code, not for plugins."""
     return tuple.__iter__(conditions)
 
 

@@ -1,4 +1,4 @@
-"""What all objects have in common, and `Change`, the form in which every change to an object is reported."""
+"""The fields that all objects have, and `Change`, the form in which every change to an object is reported."""
 
 from typing import Generic, TypeVar, dataclass_transform
 

@@ -11,10 +11,7 @@ from longshore.api.pod_set import PLANNER_SERVICE_PORT
 
 
 class PlanRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request to plan a set.
-
-    `eligible_nodes` passed the filters for `scheduled_pod`, and for no other pod.
-    """
+    """A request to plan a set. `eligible_nodes` passed the filters for `scheduled_pod` only."""
 
     namespace: str
     pod_set: str

@@ -1,7 +1,7 @@
-"""A second view of pods, which shows how they run: their phase, and the runs of their containers.
+"""A view of pods that shows how they run: their phase, and the runs of their containers.
 
-Scheduling does not need this, so `Pod` does not have it. Agents that learn from the outcomes of pods watch it
-separately.
+Scheduling has no use for this, so ordinary pods do without it. It is watched only for plugins that
+learn from the outcomes of pods.
 """
 
 from longshore.api.meta import ApiObject, ApiStruct, ObjectMeta
@@ -19,7 +19,7 @@ class TerminatedState(ApiStruct):
 
 
 class ContainerState(ApiStruct):
-    """At most one of the two is set. If neither is, the container is waiting."""
+    """At most one of the two is set; a container without either waits."""
 
     running: RunningState | None = None
     terminated: TerminatedState | None = None
@@ -49,7 +49,7 @@ class PodRun(ApiObject):
 
     @classmethod
     def of(cls, pod: Pod) -> "PodRun":
-        """Return what a `Pod` shows of its run, which is the phase. The runs of its containers are empty."""
+        """Return the view of an ordinary pod, which shows only the phase, and no runs of containers."""
         meta = pod.metadata
         return cls(
             metadata=ObjectMeta(

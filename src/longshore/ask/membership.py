@@ -1,4 +1,4 @@
-"""What a pod set means for one of its pods: what it waits for, and where the plan sends it."""
+"""The state of a pod in its pod set: what it waits for, and where the plan sends it."""
 
 from collections.abc import Iterable
 
@@ -29,7 +29,7 @@ class Membership(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def membership(objects: Iterable[ApiObject], pod: Pod) -> Membership | None:
-    """None if the pod belongs to no set. The objects may lack triggers or plans."""
+    """Return None if the pod belongs to no set. The objects may lack triggers or plans."""
     seen = sets_of(tuple(objects), (pod,)).of(pod)
     if seen is None:
         return None
@@ -55,7 +55,7 @@ def membership(objects: Iterable[ApiObject], pod: Pod) -> Membership | None:
 
 
 def _member(seen: PodSet, pod: Pod, unplaced: str) -> Member:
-    """The pod in the stage that it has for the scheduler, as far as the objects say."""
+    """Return the pod in the stage that the scheduler sees, as far as the objects tell."""
     whole = seen.trigger is not None and seen.trigger.spec.all_or_nothing
     facts, uid = Facts(seen.released, whole, entries_of(seen.plan)), pod.metadata.uid
     members = observed([pod], facts)

@@ -1,4 +1,4 @@
-"""What a scheduler would decide about a pod in a snapshot of the cluster: the answer of `longshore explain`.
+"""The decision that a scheduler would make about a pod in a snapshot: the answer of `longshore explain`.
 
 A pod that has a node is evaluated as if it had none, to show where it would go now. For a pod of a set, the
 answer also says what holds the pod and which node its plan chose.

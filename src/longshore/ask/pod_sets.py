@@ -45,7 +45,7 @@ class Found(msgspec.Struct, frozen=True):
                 podset.plan = plan
                 return podset
         others = some(sorted(each.name for each in sets if each.namespace == namespace))
-        there = f"there are {others}" if others else "there is none; -n names another"
+        there = f"it has {others}" if others else "it has no pod sets; -n chooses another namespace"
         raise UserError(f"there is no pod set {name} in namespace {namespace}: {there}")
 
 
@@ -65,7 +65,7 @@ async def list_custom(client: Client, resource: Resource[T], *, namespace: str =
     except UserError as error:
         if isinstance(error.__cause__, ApiError) and error.__cause__.status == 404:
             raise UserError(
-                f"the cluster does not know {resource}: kubectl apply -f deploy/crds brings them"
+                f"the cluster does not know {resource}: install them with kubectl apply -f deploy/crds"
             ) from error
         raise
 
@@ -79,7 +79,7 @@ def sets_of(*objects: tuple[ApiObject, ...]) -> Sets:
 
 
 def set_name(labeled: ApiObject) -> str:
-    """The set that the object belongs to by its label; empty if there is no label."""
+    """Return the set that the object's label names, or an empty string without the label."""
     return labeled.metadata.labels.get(POD_SET_LABEL, "")
 
 

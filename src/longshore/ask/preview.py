@@ -158,7 +158,7 @@ def _wanted(trigger: ScheduleTrigger | None, objective: Objective | None, budget
 
 
 def _members(podset: PodSet, *, released: bool) -> Members:
-    """The members in the stages that they have if the set is released."""
+    """Return the members in the stages that they have if the set is released."""
     trigger, pending = podset.trigger, podset.pending
     whole = trigger is not None and trigger.spec.all_or_nothing
     # In the order in which the scheduler has them.
@@ -195,7 +195,7 @@ def _plan(
 
 
 def _nominate_others(chooser: Chooser, sets: Sets, seen: PodSet) -> None:
-    """Keep room for pods of other sets that are on their way."""
+    """Reserve room for pods of other sets that are already on their way."""
     for other in sets:
         if other is seen or not other.released:
             continue
@@ -212,4 +212,4 @@ def _not_asked(setup: Setup, chooser: Chooser, podset: str) -> Iterator[str]:
         names = ", ".join(each.name for each in planners)
         yield f"the planner of the set, Service {names}, was not asked: the built-in planner made this plan"
     if setup.configuration.webhooks:
-        yield "extenders have a say as well, and were not asked"
+        yield "the configuration has extenders, which were not called"

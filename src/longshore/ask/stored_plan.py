@@ -57,7 +57,7 @@ class StoredPlan(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def stored_plan(client: Client, *, namespace: str, podset: str) -> StoredPlan:
-    """Raises UserError, also if the set has no plan."""
+    """Return the stored plan. Raises UserError, also if the set has no plan."""
     found = await read(client, namespace=namespace)
     view(found, Snapshot(()), namespace=namespace, podset=podset)
     room = [await readable(client, NODES), await readable(client, WHOLE_PODS, {"fieldSelector": NOT_ENDED})]

@@ -31,10 +31,7 @@ class Offer:
         self._exact = bool(amount.max(initial=0) <= _EXACT)
 
     def share(self, part: Ints) -> Floats:
-        """Return the part as a fraction of the amount.
-
-        It must be 0 where the amount is 0; so is the result.
-        """
+        """Return the part as a fraction of the amount; 0 where both are 0."""
         return part / self._divisor
 
     def percentage(self, part: Ints) -> Ints:

@@ -30,10 +30,7 @@ class Domains:
     __slots__ = ("_counting", "_populated", "complete", "ids", "key", "outside")
 
     def __init__(self, cluster: "ClusterState", key: str, counting: Bools | None = None) -> None:
-        """Number the domains.
-
-        `counting` is true for the rows whose counts are included; None includes all.
-        """
+        """Number the domains. `counting` is true for the rows whose counts are included; None is all."""
         column = cluster.labels.column(key)[: len(cluster.known)]
         # Values that nodes no longer have get no number.
         in_use = np.zeros(cluster.labels.domains(key) + 1, np.bool_)

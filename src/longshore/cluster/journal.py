@@ -1,7 +1,7 @@
 """The rows that changed, in order. A reader that caches results catches up from where it stopped."""
 
 # The changes that are kept. A reader that is further behind looks at all rows again, which costs less than
-# going through so many changes.
+# going through that many changes.
 _KEPT = 50_000
 
 

@@ -64,10 +64,7 @@ class LabelColumns:
         return found
 
     def matches_term(self, term: NodeSelectorTerm, rows: Rows) -> Bools:
-        """Return true for the rows on which all requirements hold.
-
-        A term without requirements never holds.
-        """
+        """Return true for the rows on which all requirements hold; an empty term never holds."""
         found = self._everywhere(rows)
         if not term.match_expressions and not term.match_fields:
             return found ^ True

@@ -103,10 +103,7 @@ class Measures:
         return missing * (missing > 0)
 
     def read_nodes(self, reader: NodeReader) -> None:
-        """Read measures from all node objects, now and whenever one changes.
-
-        Adding a reader twice is fine.
-        """
+        """Read measures from all nodes, now and whenever one changes. Adding a reader twice is fine."""
         if reader in self._readers:
             return
         self._readers.append(reader)

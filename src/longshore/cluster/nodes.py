@@ -43,10 +43,7 @@ Columns = Ints | list[int] | _Picked | Any
 
 
 class Nodes:
-    """Rows of the cluster.
-
-    A row may have no node (see `cluster.known`); results for such rows are ignored.
-    """
+    """Rows of the cluster. A row may have no node (see `cluster.known`): its results are ignored."""
 
     def __init__(self, cluster: "ClusterState", rows: Rows) -> None:
         self.cluster = cluster

@@ -179,10 +179,7 @@ def _while_resized(asked: _Amounts, actual: _Amounts, granted: _Amounts, status:
 
 
 def _together(containers: list[_Amounts], init: list[tuple[bool, _Amounts]], missing: _Amounts) -> _Amounts:
-    """Return the most that is in use at one time.
-
-    `missing` has the defaults of containers without a request.
-    """
+    """Return the most in use at one time. `missing` has the defaults of containers without a request."""
     running: _Amounts = {}
     for amounts in containers:
         running = _sum(running, missing | amounts)

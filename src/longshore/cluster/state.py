@@ -147,10 +147,7 @@ class ClusterState:
         return list(self._columns)
 
     def all_nodes(self) -> Nodes:
-        """Return all rows; `known` tells which of them have a node.
-
-        It is the same object until rows are added.
-        """
+        """Return all rows, as the same object until rows are added; `known` tells which have a node."""
         return self._all_nodes
 
     def some_nodes(self, rows: Ints) -> Nodes:

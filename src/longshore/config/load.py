@@ -186,8 +186,8 @@ def _warn_of_shared_lease(
 ) -> None:
     """Warn if the scheduler would wait forever for the lease of the kube-scheduler next to it."""
     lease = (election.resource_namespace, election.resource_name)
-    beside = all(profile.scheduler_name != DEFAULT_SCHEDULER_NAME for profile in profiles)
-    if election.leader_elect and lease == ("kube-system", "kube-scheduler") and beside:
+    next_to_it = all(profile.scheduler_name != DEFAULT_SCHEDULER_NAME for profile in profiles)
+    if election.leader_elect and lease == ("kube-system", "kube-scheduler") and next_to_it:
         own = "this is the lease of kube-scheduler; specify another one to run next to it"
         fields.report.warning("leaderElection.resourceName", own)
 

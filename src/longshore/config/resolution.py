@@ -1,4 +1,4 @@
-"""Which plugins are called at each point, in which order and with which weight.
+"""Resolves which plugins are called at each point, in which order and with which weight.
 
 The rules are those of kube-scheduler:
 

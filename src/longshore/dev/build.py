@@ -102,10 +102,7 @@ PROMETHEUS = Bundle(
 
 
 def programs_folder(bundle: Bundle = CONTROL_PLANE) -> Path:
-    """Return the folder of the programs.
-
-    It is a different one whenever anything that they depend on changes.
-    """
+    """Return the folder of the programs. Its name changes with anything that they depend on."""
     digest = hashlib.sha256(f"{platform.machine()} {GO_SETTINGS} {_STAGE_FOLDERS}".encode())
     for program in bundle.programs:
         digest.update(repr(program).encode() + program.tags.encode())

@@ -22,10 +22,7 @@ _CLOCK_SKEW = timedelta(hours=1)
 
 
 class Authority:
-    """Signs the certificates of one cluster and writes them to its folder.
-
-    Only the owner can read the keys.
-    """
+    """Signs the certificates of one cluster and writes them to its folder. Only the owner can read them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -27,10 +27,7 @@ class Manifest:
             self._entries = json.loads(self._file.read_text())
 
     def intact(self, name: str) -> bool:
-        """Whether the file is as it was written.
-
-        It is read only if its time differs, as in a copied folder.
-        """
+        """Whether the file is as it was written. It is read only if its time differs."""
         entry = self._entries.get(name)
         try:
             stat = (self._folder / name).stat()
@@ -42,10 +39,7 @@ class Manifest:
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Yield the path to write to.
-
-        The file gets its name and its entry if the block ends without an error.
-        """
+        """Yield the path to write to. The file gets its name and entry if the block ends without an error."""
         partial = self._folder / f".{name}.partial"
         try:
             yield partial

@@ -37,11 +37,11 @@ class Link:
             )
 
     def unwatch(self) -> None:
-        """Hear of no more changes; outcomes still come."""
+        """Pass on no more changes; outcomes are still passed on."""
         self._watch()
 
     def cut(self) -> None:
-        """Hear of nothing any more."""
+        """Pass on nothing more."""
         self.unwatch()
         for cancel in self._unanswered.values():
             cancel()

@@ -1,4 +1,4 @@
-"""What a plugin did wrong, under its name."""
+"""The failure of a plugin, under its name."""
 
 from longshore.framework import Code, Status
 

@@ -13,7 +13,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """Something to tell people. There is no answer."""
+    """An effect that informs people. There is no answer."""
 
     effect: Tell
 

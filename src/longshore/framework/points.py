@@ -276,10 +276,7 @@ class PreScore(Plugin, Protocol):
 
 
 class Score(Plugin, Protocol):
-    """Ranks the nodes that fit, in one call for all of them.
-
-    It is called only if more than one node fits.
-    """
+    """Ranks the nodes that fit, in one call for all. It is called only if more than one node fits."""
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Ints | int:
         """Return an integer for each node, or a single integer if it is the same for all. Higher is better.

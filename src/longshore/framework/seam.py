@@ -72,7 +72,7 @@ class Cluster(Protocol):
         The changes of one object come in the order in which they happened; those of different objects may
         come in any order. Versions may be left out, so the old object of a change is the one that was
         reported last. An object that took the name of a deleted one is reported as a deletion and an
-        addition, even if nobody saw the deletion. `on_synced` is called once, after every object that existed
+        addition, even if it was not seen. `on_synced` is called once, after every object that existed
         at the beginning was reported. A kind that the cluster does not have counts as having no objects until
         it is installed. After cancellation nothing more is reported.
         """
@@ -85,7 +85,7 @@ class Cluster(Protocol):
         is lost, the outcome says what is known: the object is read, where that can tell whether the write
         has landed; otherwise the outcome is `Failed`, and the write may have landed all the same. A change
         may be reported to watches before or after the outcome of the operation that made it. After
-        cancellation there is no outcome, and nobody knows whether the operation lands.
+        cancellation there is no outcome, and it is unknown whether the operation lands.
         """
         ...
 

@@ -46,10 +46,7 @@ async def list_objects(
     namespace: str = "",
     selectors: Mapping[str, str] | None = None,
 ) -> dict[str, T]:
-    """Return the objects by key, of one namespace or of all.
-
-    Raises UserError, also if one cannot be decoded.
-    """
+    """Return the objects by key. Raises UserError, also if one of them cannot be decoded."""
     if namespace:
         _require(namespace)
     with _user_errors("list", resource, namespace):

@@ -148,7 +148,7 @@ class KubeCluster:
         _cancel_all([*self._mirrors, *self._requests, *self._runs])
 
     async def broken(self) -> None:
-        """Wait until a watch breaks through a fault of ours, and raise what broke it."""
+        """Wait until a watch fails because of a bug, and raise the error."""
         await self._broken
 
     async def drain(self, *, within: float) -> None:
@@ -166,7 +166,7 @@ class KubeCluster:
 
     @property
     def bound(self) -> int:
-        """How many pods were bound."""
+        """The number of pods that were bound."""
         return 0 if self._operations is None else self._operations.bound
 
     def _mirror(

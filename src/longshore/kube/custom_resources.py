@@ -71,7 +71,7 @@ class CustomMirror:
                 if error.status == 404:
                     return f"{resource} is not known to the API server: apply deploy/crds"
                 if error.status == 403:
-                    return f"we may not list {resource}: apply the roles in deploy/"
+                    return f"no permission to list {resource}: apply the roles in deploy/"
                 reason, wait = str(error), error.retry_after or wait
             except ConnectionFailed as error:
                 reason = str(error)

@@ -105,10 +105,7 @@ class Election:
 
     @property
     def leads(self) -> bool:
-        """Whether we became the holder and have not lost the lease since.
-
-        Use `holds` to decide about acting.
-        """
+        """Whether we became the holder and have not lost the lease since. `holds` decides about acting."""
         return self._leading and not self._over
 
     @property

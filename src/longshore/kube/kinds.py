@@ -34,7 +34,7 @@ from longshore.framework.seam import FOLLOWED_KINDS
 from longshore.kube import resources
 from longshore.kube.resources import Resource
 
-# Pods that have ended take no room: to the scheduler they are deleted.
+# Pods that have ended take no room: for the scheduler they are deleted.
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 

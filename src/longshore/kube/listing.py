@@ -27,10 +27,7 @@ class Listing(msgspec.Struct, Generic[T]):
 async def list_all(
     client: Client, resource: Resource[T], *, path: str = "", selectors: Mapping[str, str] | None = None
 ) -> Listing[T]:
-    """List the objects of all namespaces, or those under `path`.
-
-    Raises ApiError, ConnectionFailed, and Undecodable.
-    """
+    """List all objects, or those under `path`. Raises ApiError, ConnectionFailed, and Undecodable."""
     chosen = dict(selectors or {})
     listing: Listing[T] = Listing({}, [])
     params = chosen | {"limit": str(_PAGE_SIZE)}

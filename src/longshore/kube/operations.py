@@ -51,7 +51,7 @@ _WRITES: tuple[type[Write], ...] = get_args(Write)
 
 # How long an `async def` plugin may take: as long as kube-scheduler waits for volumes by default.
 _RUN_SECONDS = 600.0
-# What is done even without the lease: it changes nothing in the cluster.
+# Operations allowed without the lease, because they change nothing in the cluster.
 _WITHOUT_LEASE = (GetObject, Run)
 _NOT_LEADING = Failed("this scheduler no longer holds the lease")
 
@@ -95,7 +95,7 @@ class Operations:
         }
 
     async def perform(self, effect: Effect) -> Outcome:
-        """The outcome, whatever happens: one pod must not stop the others."""
+        """Return an outcome in any case: one pod must not stop the others."""
         if not self.may_write() and not isinstance(effect, _WITHOUT_LEASE):
             return _NOT_LEADING
         try:
@@ -105,7 +105,7 @@ class Operations:
         except (ConnectionFailed, _NoRights) as error:
             outcome = Failed(str(error))
         except Exception as error:
-            log.exception("an effect broke", effect=type(effect).__name__)
+            log.exception("an effect failed because of a bug", effect=type(effect).__name__)
             return Failed(f"internal error: {error!r}")
         if isinstance(effect, _WRITES):
             self._on_write(effect, outcome)
@@ -190,7 +190,7 @@ class Operations:
         try:
             return Answered(await self._planners.call(effect.address, effect.request, timeout=effect.seconds))
         except (PlannerFailed, UserError) as error:
-            log.warning("no plan came", reason=str(error))
+            log.warning("a planner failed", reason=str(error))
             return Failed(str(error))
 
 

@@ -48,15 +48,15 @@ _LEAD = re.compile(
 _SLAMMED = re.compile(r"^failed to connect.*: Socket closed$")
 _TOO_LONG = re.compile(r"CLIENT: Received message larger than max|^Decompressed message larger than max")
 _DISCONNECTED = (
-    (re.compile(r"http1\.x server"), "is no planner: it speaks HTTP/1, not gRPC"),
-    (re.compile(r"Failed parsing HTTP/2"), "is no planner: it does not speak gRPC"),
+    (re.compile(r"http1\.x server"), "is not a planner: it speaks HTTP/1, not gRPC"),
+    (re.compile(r"Failed parsing HTTP/2"), "is not a planner: it does not speak gRPC"),
     (re.compile(r"address lookup failed for .*: (.*?)\]?$"), "has no address: {}"),
     (re.compile(r"WRONG_VERSION_NUMBER"), "does not speak TLS"),
     (
         re.compile(r"CERTIFICATE_VERIFY_FAILED: (.*?)(?:: OK)?$"),
-        "shows a certificate that is not trusted: {}",
+        "presents a certificate that is not trusted: {}",
     ),
-    (re.compile(r"Hostname Verification Check failed"), "shows a certificate made out to another name"),
+    (re.compile(r"Hostname Verification Check failed"), "presents a certificate for another name"),
 )
 
 
@@ -107,7 +107,7 @@ class PlannerCalls:
             except AioRpcError as error:
                 reason = self._reason(error, timeout)
             except Garbled as error:
-                reason = f"answered rubbish: {error}"
+                reason = f"sent an invalid answer: {error}"
         # Not `from error`: that holds the connection open for as long as anyone keeps the exception.
         raise PlannerFailed(address, reason)
 
@@ -139,9 +139,9 @@ class PlannerCalls:
             case StatusCode.UNAVAILABLE:
                 return self._disconnected(text)
             case StatusCode.UNIMPLEMENTED:
-                return f"is no planner: it does not know {_PATH} ({text})"
+                return f"is not a planner: it does not know {_PATH} ({text})"
             case StatusCode.RESOURCE_EXHAUSTED if _TOO_LONG.search(text):
-                return f"gave an answer of more than {MAX_MESSAGE >> 20} MiB"
+                return f"sent an answer of more than {MAX_MESSAGE >> 20} MiB"
             case StatusCode.INTERNAL:
                 return f"failed: {text}"
             case code:
@@ -161,7 +161,7 @@ class PlannerCalls:
 def _read(tls: ClientTLS) -> tuple[bytes, bytes | None, bytes | None]:
     """Return authority, key and certificate. gRPC would not say what is wrong with them."""
     if (tls.certificate is None) != (tls.key is None):
-        raise UserError("a client certificate for planners goes together with its key: give both, or none")
+        raise UserError("a client certificate for planners requires its key: give both or neither")
     try:
         ca = tls.ca.read_bytes()
         certificate = tls.certificate.read_bytes() if tls.certificate else None
@@ -176,5 +176,7 @@ def _read(tls: ClientTLS) -> tuple[bytes, bytes | None, bytes | None]:
         if certificate is not None and key is not None:
             identify(context, certificate=certificate, key=key)
     except Unusable as error:
-        raise UserError(f"cannot be known to planners: {tls.certificate} {error}") from error
+        raise UserError(
+            f"cannot use the client certificate for planners: {tls.certificate} {error}"
+        ) from error
     return ca, key, certificate

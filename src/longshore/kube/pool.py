@@ -140,10 +140,7 @@ class Pool:
         content_type: str = "application/json",
         timeout: float = 30.0,
     ) -> Response:
-        """Send a request and return the response, whatever its status.
-
-        Raises `ConnectionFailed` without one.
-        """
+        """Send a request and return the response, whatever its status. Raises `ConnectionFailed`."""
         if _TARGET.fullmatch(target) is None:
             raise ValueError(f"{target!r} is not a valid target of an HTTP request")
         await self._take_turn()

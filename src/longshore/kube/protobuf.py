@@ -316,10 +316,7 @@ class ProtobufCodec(Generic[T]):
         return Page.of(map(self._object, listed.items), meta.resource_version, getattr(meta, "continue"))
 
     def frames(self, buffer: bytearray) -> Iterator[bytes]:
-        """Remove the complete frames from the buffer.
-
-        Each has a big-endian length of four bytes before it.
-        """
+        """Remove the complete frames from the buffer. Each begins with its length in four bytes."""
         found = []
         data = bytes(buffer)
         start, end = 0, len(data)

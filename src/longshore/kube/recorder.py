@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 EVENTS = Resource(group="events.k8s.io", plural="events", codec=JsonCodec(ApiObject))
 
-# A series ends when nothing was said for this long, as with Kubernetes' own recorder.
+# A series ends when nothing was recorded for this long, as with Kubernetes' own recorder.
 _SERIES_SECONDS = 360.0
 _MAX_SERIES = 4096
 _MAX_PENDING = 20_000
@@ -71,7 +71,7 @@ class EventRecorder:
 
     @property
     def delay(self) -> float:
-        """For how many seconds the oldest event has waited to be written."""
+        """The seconds that the oldest event has waited to be written."""
         return self._backlog.delay
 
     def record(self, event: RecordEvent) -> None:

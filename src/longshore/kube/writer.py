@@ -145,10 +145,7 @@ class Writer:
         subresource: str = "",
         force: bool = False,
     ) -> bytes:
-        """Change a part of an object.
-
-        For a JSON patch, a lost response is raised, because it is not repeated.
-        """
+        """Change a part of an object. A JSON patch is not repeated: a lost response is raised."""
         path = resource.path(namespace=namespace, name=name)
         params = {"fieldManager": FIELD_MANAGER}
         if kind is Patch.APPLY and force:
@@ -321,10 +318,7 @@ def _changed_by_another(target: str) -> ApiError:
 
 
 def contains(found: object, sent: object) -> bool:
-    """Whether the found object contains everything that was sent.
-
-    A null means that a field must be absent.
-    """
+    """Whether the found object contains everything that was sent. A null means an absent field."""
     if isinstance(sent, Mapping):
         return isinstance(found, Mapping) and all(
             contains(found.get(key), value) for key, value in sent.items()

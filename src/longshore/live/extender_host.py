@@ -1,7 +1,7 @@
-"""The cluster behind an extender: nodes and pods are followed, and what was measured is taken in.
+"""The cluster behind an extender: follows nodes and pods, and takes in measurements.
 
 It decides and binds nothing. Controllers of agents still have their errands run, such as saving what was
-learnt, and providers of measurements are asked as in a scheduler.
+learned, and providers of measurements are asked as in a scheduler.
 """
 
 import asyncio

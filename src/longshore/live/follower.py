@@ -91,10 +91,10 @@ class Follower:
             return f"{' and '.join(self._cluster.unlisted)} are still being listed"
         # An engine that decides waits for its controllers by itself.
         if not self._decides and any(each.unready for each in self._engine.controllers):
-            return "what agents have learnt is still being read"
+            return "what agents have learned is still being read"
         # One round is enough: if the provider fails, the policies of the agents say what to do.
         if self._measuring is not None and not self._measuring.rounds:
-            return "the first measurements are awaited"
+            return "the first measurements have not arrived"
         return "" if self._listed.is_set() else "the objects that were listed are still being counted"
 
     @property
@@ -118,7 +118,7 @@ class Follower:
         await self._ready.wait()
 
     def nudge(self) -> None:
-        """Look again whether there is something to do."""
+        """Wake the loop, because there may be something to do."""
         self._wake.set()
 
     async def run(self, *, until: asyncio.Event) -> None:
@@ -133,7 +133,7 @@ class Follower:
         if self._measuring is not None:
             tasks.append(asyncio.create_task(self._measure(self._measuring)))
         try:
-            # None of these ends by itself, unless it broke: then the process ends with its error.
+            # None of these ends unless it failed: then the process ends with its error.
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
@@ -189,7 +189,7 @@ class Follower:
             await self._rest()
 
     def _ended(self) -> bool:
-        """Whether all that was under way when it was told to stop has ended, and the engine knows how."""
+        """Whether everything in progress at the stop has ended, and the engine has the outcomes."""
         return self._stopping and not self._inbox and not self._cluster.requests_in_flight
 
     def _settled(self) -> bool:
@@ -237,7 +237,7 @@ class Follower:
         return deadline is not None and deadline <= now
 
     async def _rest(self) -> None:
-        """Give way to others; sleep until there is something to do."""
+        """Yield to other tasks; sleep until there is something to do."""
         wait = self._wait()
         if wait == 0.0:
             await asyncio.sleep(0)
@@ -249,7 +249,7 @@ class Follower:
             pass
 
     def _wait(self) -> float | None:
-        """For how many seconds there is nothing to do, unless something comes in; None if forever."""
+        """Return the seconds until something is due if nothing comes in; None if nothing is due."""
         if self._inbox:
             return 0.0
         if self._stopping or (self.ready and not self._cluster.has_room):

@@ -30,6 +30,6 @@ class Heartbeat:
             await asyncio.sleep(_BEAT_SECONDS)
 
     def silence(self) -> str:
-        """Return what is wrong; empty if nothing is."""
+        """Return what is wrong, or an empty string."""
         seconds = self._clock() - self._last
-        return f"the event loop has had no turn for {seconds:.0f} s" if seconds > _DEAF_SECONDS else ""
+        return f"the event loop has not run for {seconds:.0f} s" if seconds > _DEAF_SECONDS else ""

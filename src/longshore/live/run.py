@@ -103,7 +103,7 @@ async def greet(client: Client, *, rights: str) -> None:
     except ApiError as error:
         if error.status in (401, 403):
             raise UserError(f"the API server refuses us: {error.message}; see {rights}") from error
-        log.warning("the API server is not well", reason=str(error))
+        log.warning("the API server is not healthy", reason=str(error))
     except ConnectionFailed as error:
         raise UserError(f"cannot talk to the API server: {error}") from error
 

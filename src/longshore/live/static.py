@@ -44,10 +44,10 @@ from longshore.live.rights import Rights, rights_of
 log = structlog.get_logger()
 
 _BINDS_AT_ONCE = 48
-# After this it ends, whatever is under way. Writes, and then events, get a part of it.
+# Stopping takes at most this many seconds. Writes, and then events, get a part of them.
 _STOP_SECONDS = 4.0
 _FINISH_SECONDS = 1.5
-# Somebody who asks for one pass wants all of it, down to the last event.
+# A user who runs one pass wants all of it, including the last event.
 _PASS_FINISH_SECONDS = 60.0
 _SHORTEST_DELAY = 0.1
 
@@ -84,12 +84,12 @@ class StaticScheduler:
         `delay`: seconds between two passes, if watching is not allowed.
         """
         work = asyncio.create_task(self._work(stop, delay))
-        told = asyncio.create_task(stop.wait())
-        await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait([work, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
         await asyncio.wait([work], timeout=_STOP_SECONDS)
         if work.cancel():
-            log.warning("stopped before all was done: the API server does not answer")
+            log.warning("stopped before all writes were done: the API server does not answer")
             await asyncio.wait([work])
             return
         work.result()
@@ -99,13 +99,13 @@ class StaticScheduler:
             if parts.rights.watch:
                 await parts.follow(stop)
                 return
-            log.warning("pods and nodes cannot be watched: they are listed again and again", seconds=delay)
+            log.warning("pods and nodes cannot be watched: they are listed in each pass", seconds=delay)
             make_pass = parts.passes()
             while not stop.is_set():
                 try:
                     await make_pass()
                 except UserError as error:
-                    # One line is enough; the server may be well again at the next pass.
+                    # One line is enough: the server may be healthy again at the next pass.
                     log.error("the pass failed", reason=str(error))  # noqa: TRY400
                 await sleep_unless(stop, max(delay, _SHORTEST_DELAY))
 
@@ -169,7 +169,7 @@ class _Parts:
 
 
 class _NoEvents(EventRecorder):
-    """Where no events can be written, the log at least says why a pod waits."""
+    """Logs why a pod waits, if events cannot be written."""
 
     def record(self, event: RecordEvent) -> None:
         if event.type == "Warning":
@@ -189,7 +189,7 @@ async def _looked_at(client: Client) -> Rights:
     for allowed, lack in (
         (rights.events, "no right to create events.events.k8s.io: with -vv the log says why a pod waits"),
         (rights.status, "no right to patch pods/status: conditions do not say why a pod waits"),
-        (set(_VOLUMES) <= set(rights.readable), "no right to read volumes: they are not looked at"),
+        (set(_VOLUMES) <= set(rights.readable), "no right to read volumes: they are not considered"),
         (Namespace in rights.readable, "no right to read namespaces: their labels are unknown"),
     ):
         if not allowed:

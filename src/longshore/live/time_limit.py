@@ -35,11 +35,11 @@ from longshore.framework.points import Plugin
 # Looks at a call within its limit: a call ends at most one pause too late.
 _LOOKS = 10
 _MAX_PAUSE = 0.1
-# Between looks at a call whose time is up, until it is in a place where it can be told.
+# The pause between looks at a call whose time is up, until the exception can be sent.
 _SHORT_PAUSE = 0.001
-# Found in the code of others so often, a call is not expected to come back to its own.
+# A call found this often in the code of a library is not expected to return to the plugin's own.
 _LOST = 50
-# A call that goes on for so many times its limit has not noticed that it should end.
+# A call that takes this many times its limit counts as stuck.
 _STUCK = 2.0
 
 
@@ -54,9 +54,9 @@ class _Call:
         self.plugin = plugin
         self.since = time.monotonic()
         self.thread = threading.get_ident()
-        # When it was last told that its time is up.
+        # When the exception was last sent.
         self.told: float | None = None
-        # How often it was found in code of others, since its time was up.
+        # How often it was found in the code of a library, since its time was up.
         self.elsewhere = 0
 
 
@@ -79,9 +79,9 @@ class TimeLimit:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        # Those under way: a plugin may have another one asked. The innermost is the last.
+        # The calls in progress. A plugin may cause a call of another one: the innermost is the last.
         self._calls: list[_Call] = []
-        # By plugin: the packages that its own code is in.
+        # The packages of each plugin's own code.
         self._packages: dict[str, set[str]] = {}
         self._closed = threading.Event()
         self._watchdog: threading.Thread | None = None
@@ -174,7 +174,7 @@ class TimeLimit:
             pause = long
             for call in self._calls[-1:]:
                 now = time.monotonic()
-                # Once told, it has as much time again to tidy up.
+                # After the exception it has as much time again to clean up.
                 if now - (call.told or call.since) >= self.seconds and not self._tell(call, now):
                     pause = min(_SHORT_PAUSE, long)
 
@@ -184,7 +184,7 @@ class TimeLimit:
         if frame is None or not _is_of_the_plugin(frame):
             return False
         if _package(frame.f_globals.get("__name__", "")) not in self._packages.get(call.plugin, ()):
-            # Perhaps a finalizer that happens to run now: an exception would be lost there.
+            # A finalizer may be running now: an exception would be lost there.
             call.elsewhere += 1
             if call.elsewhere < _LOST:
                 return False
@@ -200,7 +200,7 @@ class TimeLimit:
         try:
             told = next(sent, None) is not None
         except LookupError:
-            # No call is under way, or the thread is no more.
+            # No call is in progress, or the thread has ended.
             told = False
         if not told:
             call.told = before

@@ -21,10 +21,7 @@ _ALWAYS_COUNT = _NOT_READY | {"node.kubernetes.io/unschedulable"}
 
 
 class PinnedTaints:
-    """Filter: the pod tolerates the taints that count.
-
-    With `respect`, all of them do, as in TaintToleration.
-    """
+    """Filter: the pod tolerates the taints that count. With `respect`, all of them count."""
 
     name = NAME
     scope = Scope.NODE

@@ -23,10 +23,7 @@ _EVERYWHERE = ("DaemonSet", "Node")
 
 
 class Cost(Protocol):
-    """The cost for one objective.
-
-    Create it before any pod of the set is placed; `present` is the cost then.
-    """
+    """The cost for one objective. Create it before any pod is placed; `present` is the cost then."""
 
     present: float
 
@@ -35,10 +32,7 @@ class Cost(Protocol):
         ...
 
     def bound(self, pods: Sequence[PodInfo]) -> float:
-        """Return a lower bound for the cost of plans that place all of these pods.
-
-        Call it before placing any.
-        """
+        """Return a lower bound for the cost of placing all of these pods. Call it before placing any."""
         ...
 
 

@@ -8,10 +8,7 @@ from longshore.planning.problem import Problem
 
 
 class Evaluation:
-    """Evaluates plans for a problem.
-
-    Create it before the first pod is placed: the bound is computed for the cluster without the pods.
-    """
+    """Evaluates plans for a problem. The bound is computed at once: create it before placing a pod."""
 
     def __init__(self, problem: Problem) -> None:
         self._cost = COSTS[problem.objective](problem.chooser.cluster)

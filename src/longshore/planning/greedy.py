@@ -71,10 +71,7 @@ class Search:
         self._best: _Draft | None = None
 
     def round(self) -> None:
-        """Run one round.
-
-        The first one is always completed; a later one is abandoned when the time is over.
-        """
+        """Run one round. The first one is always completed; later ones end when the time is over."""
         began, spent = self._clock(), self.seconds
 
         def late() -> bool:
@@ -145,10 +142,7 @@ class Search:
 
 
 class _Scene:
-    """What the rounds need to know about the cluster.
-
-    It is rebuilt when the cluster has changed between rounds.
-    """
+    """The facts about the cluster that rounds need, rebuilt when the cluster changes between rounds."""
 
     def __init__(self, problem: Problem) -> None:
         self._chooser = problem.chooser

@@ -20,10 +20,7 @@ GOES_AS_A_WHOLE = "the set goes only as a whole"
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """One pod on one node.
-
-    `pod` is `namespace/name`; the UID distinguishes it from a later pod of that name.
-    """
+    """One pod, `namespace/name`, on one node. The UID distinguishes it from a later pod of that name."""
 
     pod: str
     uid: str

@@ -56,10 +56,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def members_of(problem: Problem) -> list[Member]:
-    """Return the members.
-
-    Raises ValueError if a pod already has a node or comes twice: the caller is wrong.
-    """
+    """Return the members. Raises ValueError if a pod already has a node or comes twice."""
     cluster = problem.chooser.cluster
     groups: dict[tuple[bytes, frozenset[str] | None], tuple[int, Bools | None]] = {}
     seen: set[str] = set()

@@ -85,10 +85,7 @@ class Rehearsal:
     # Placing.
 
     def place(self, member: Member, pick: Pick) -> int | None:
-        """Put the pod on the node it is nominated to, or else on the picked one.
-
-        Return None if none is feasible.
-        """
+        """Put the pod on the node it is nominated to, or the picked one. Return None if none is feasible."""
         try:
             attempt = self._attempt(member)
             if attempt is None:

@@ -10,10 +10,7 @@ ERROR_NOT_ASKED = "not found"
 
 
 class DynamicResources:
-    """PreFilter: rejects pods with resource claims.
-
-    PostFilter: returns the message that kube-scheduler gives.
-    """
+    """PreFilter: rejects pods with resource claims. PostFilter: returns kube-scheduler's message."""
 
     name = NAME
 

@@ -1,4 +1,4 @@
-"""Does what `react` asks for: lets members into the queue and through Permit, and keeps room for them."""
+"""Does what `react` returns: lets members into the queue and through Permit, and keeps room for them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -41,16 +41,16 @@ class Admission:
         state.to_inform.update(member.uid for member in wanted[Do.INFORM])
 
     def is_placed(self, pod: Pod) -> bool:
-        """Whether the pod is on a node as far as is known: bound, or about to be."""
+        """Whether the pod is known to be bound, or about to be."""
         return self._handle.cluster.pod(pod.key) is not None
 
     def in_flight(self, state: SetState) -> set[str]:
-        """The UIDs of the members that are being bound."""
+        """Return the UIDs of the members that are being bound."""
         going = state.members.of(Stage.BINDING, Stage.ALONE)
         return {member.uid for member in going if self._handle.in_flight(member.pod)}
 
     def keep_room(self, state: SetState, pod: Pod, node: str | None) -> None:
-        """Keep the room of a pod that has its entry, until it is tried."""
+        """Reserve room for a pod that has an entry, until it is tried."""
         nominations = self._handle.cluster.nominations
         if node is None or nominations.node_of(pod.metadata.uid) == node:
             return
@@ -58,7 +58,7 @@ class Admission:
             nominations.add(PodInfo.of(pod), node)
 
     def free_room(self, pods: Iterable[Pod]) -> None:
-        """Let others have the room that is kept for these pods."""
+        """Release the room that is reserved for these pods."""
         nominations = self._handle.cluster.nominations
         kept = [pod for pod in pods if nominations.node_of(pod.metadata.uid) is not None]
         for pod in kept:

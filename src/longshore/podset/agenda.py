@@ -1,4 +1,4 @@
-"""When to look at which set again: of several times for one set, the earliest counts."""
+"""Times at which sets are looked at again. If a set has several times, the earliest counts."""
 
 import heapq
 

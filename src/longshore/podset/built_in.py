@@ -1,4 +1,4 @@
-"""The built-in planner at work for a set, in slices: between two rounds everything else gets its turn."""
+"""Runs the built-in planner for a set in slices, so that other work gets its turn between two rounds."""
 
 from collections.abc import Callable, Generator, Mapping
 from operator import is_
@@ -28,7 +28,7 @@ def search(
     found = yield from _rounds(problem, waiting, clock, budget)
     if found.complete or not problem.kept or not moves_kept:
         return found
-    # What was kept may be what stands in the way.
+    # The pods that were kept may be in the way.
     free = replace(updated(problem, waiting()), kept={})
     other = yield from _rounds(free, waiting, clock, budget - found.seconds)
     return other if is_better(other, found) else found
@@ -53,7 +53,7 @@ def _rounds(problem: Problem, waiting: Waiting, clock: Callable[[], float], budg
 
 
 def finish(search: Search) -> Plan:
-    """The plan, without waiting between rounds."""
+    """Return the plan, without waiting between rounds."""
     try:
         next(search)
         while True:
@@ -64,7 +64,7 @@ def finish(search: Search) -> Plan:
 
 
 def updated(problem: Problem, waiting: Mapping[str, Pod]) -> Problem:
-    """The problem for those of its pods that still wait, as they are now; the same if nothing has changed."""
+    """Return the problem for the pods that still wait, as they are now; the same object if unchanged."""
     pods = [
         info if info.pod is pod else PodInfo.of(pod)
         for info in problem.pods

@@ -8,7 +8,7 @@ from longshore.api.timestamps import format_timestamp, parse_timestamp
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Seconds since 1970 of an RFC 3339 time; None if the text is not one."""
+    """Return the seconds since 1970 of an RFC 3339 time, or None if the text is not one."""
     seconds = parse_timestamp(text)
     return None if math.isnan(seconds) else seconds
 

@@ -1,6 +1,6 @@
-"""Holds the pods of a set, has the set planned when its trigger fires, and lets its pods go by the plan.
+"""Holds the pods of a set, plans the set when its trigger fires, and releases its pods by the plan.
 
-The controller hears of every change to a set, turns it into events for its members, and looks at a set when
+The controller turns every change to a set into events for its members, and looks at a set when
 there is something to do about it. While nothing happens it costs nothing.
 """
 
@@ -34,7 +34,16 @@ from longshore.podset.texts import (
     why_held,
     why_waits,
 )
-from longshore.podset.transitions import Left, NotBound, Recalled, Refuted, Reserved, Reviewed, Seen
+from longshore.podset.transitions import (
+    Left,
+    NotBound,
+    Recalled,
+    Refuted,
+    Reserved,
+    Reviewed,
+    Seen,
+    TriedAgain,
+)
 
 # Failures to bind a pod to its planned node before another node is planned.
 _MOST_FAILURES = 3
@@ -63,13 +72,13 @@ class PodSetController(SetsController):
         self._agenda = Agenda()
 
     def state_of(self, pod: Pod) -> SetState | None:
-        """What is known about the set of the pod."""
+        """Return what is known about the set of the pod."""
         return self._states.get((pod.metadata.namespace, pod.metadata.labels.get(POD_SET_LABEL, "")))
 
     # What the plugin asks.
 
     def why_waits(self, pod: Pod) -> str:
-        """Why the pod is not to be tried now; empty if it is."""
+        """Return why the pod must not be tried now, or an empty string if it may be."""
         state = self.state_of(pod)
         member = None if state is None else state.member(pod)
         if state is not None and member is not None:
@@ -98,6 +107,12 @@ class PodSetController(SetsController):
         if (state := self.state_of(pod)) is not None:
             self._admission.apply(state, NotBound(pod.metadata.uid, node))
 
+    def tried(self, pod: Pod) -> None:
+        if (state := self.state_of(pod)) is not None:
+            self._admission.apply(state, TriedAgain(pod.metadata.uid))
+            if state.needs_planning:
+                state.look(self._handle.now())
+
     def permit(self, pod: Pod, node: str) -> Status | Wait | None:
         """Let the pod be bound, or have it wait for other pods or until its entry is stored."""
         state = self.state_of(pod)
@@ -118,7 +133,7 @@ class PodSetController(SetsController):
         # Since the attempt began, the set was held or has to be planned again.
         return Status.unschedulable(self.why_waits(pod) or BEING_PLANNED)
 
-    # What metrics count, from any thread.
+    # Read by metrics, from any thread.
 
     def counts(self) -> Counts:
         states = self._states.copy().values()
@@ -127,15 +142,15 @@ class PodSetController(SetsController):
 
     @property
     def planned_again(self) -> int:
-        """How many plans were made because a planned node no longer fit."""
+        """The number of plans made because a planned node no longer fit."""
         return self._errands.again
 
     @property
     def planner_failures(self) -> dict[tuple[str, str], int]:
-        """How often planner services failed, by name and by how."""
+        """The number of failures of planner services, by name and kind of failure."""
         return dict(self._source.failures)
 
-    # What the engine tells.
+    # Called by the engine.
 
     @property
     def deadline(self) -> float | None:
@@ -148,7 +163,7 @@ class PodSetController(SetsController):
             self._stuck.help(now=now)
         if isinstance(change.object, Service):
             for state in [each for each in self._states.values() if each.members.count(Stage.ALONE)]:
-                # There may be a planner by now.
+                # A planner may exist by now.
                 self._start_over(state, now=now)
 
     def _set_changed(self, state: SetState, change: Change[Any], *, now: float) -> None:
@@ -195,7 +210,7 @@ class PodSetController(SetsController):
             yield errand
 
     def _next_errand(self, state: SetState, *, now: float) -> Errand | None:
-        """One at a time for each set: planning comes first, and the status last."""
+        """Return the next errand of the set, one at a time: planning comes first, and the status last."""
         podset = state.podset
         if state.needs_planning or state.outdated:
             if state.storing.until > now:
@@ -206,7 +221,7 @@ class PodSetController(SetsController):
                 return self._errands.correct(state)
         due = max(state.status_written + BETWEEN_WRITES, state.telling.until)
         if due > now and not podset.is_empty:
-            # The status is compared when it may be written: that takes a look at all pods.
+            # Whether the status changed is checked only when it may be written, because that visits all pods.
             state.look(due)
         elif state.status.is_outdated(state.entries.current, state.unplaced()):
             if due <= now:
@@ -249,7 +264,7 @@ class PodSetController(SetsController):
         state.look(now + BETWEEN_WRITES)
 
     def _start_over(self, state: SetState, *, now: float) -> None:
-        """The trigger means something else, or somebody has changed the plan."""
+        """Start over: the trigger has a new meaning, or another client has changed the plan."""
         state.meaning, state.retry_at = state.current_meaning, None
         self._admission.apply(state, Recalled(self._admission.in_flight(state)))
         self._admission.apply(state, Reviewed())
@@ -257,7 +272,7 @@ class PodSetController(SetsController):
         state.look(now)
 
     def _inform(self, state: SetState) -> None:
-        """Write why pods wait. A pod with a gate has a condition of the API server that says so."""
+        """Write why pods wait, except for pods with a gate: the API server has set their condition."""
         uids, state.to_inform = sorted(state.to_inform), set()
         for uid in uids:
             member = state.members.get(uid)
@@ -280,7 +295,7 @@ class PodSetController(SetsController):
 
 
 def _is_another(old: object, new: object) -> bool:
-    """Whether what decides where the pod fits has changed."""
+    """Whether the pod has changed in a way that decides where it fits."""
     return isinstance(old, Pod) and isinstance(new, Pod) and shape_key(old) != shape_key(new)
 
 
@@ -292,7 +307,7 @@ def _has_more_time(old: object, new: object) -> bool:
 
 
 def _may_help(change: Change[Any]) -> bool:
-    """Whether there may be room, or anything else that was missing, where there was none before."""
+    """Whether the change may help a pod that did not fit before."""
     match change:
         case Change(None | Node() as old, None | Node() as new):
             return any(True for _ in node_events(old, new))

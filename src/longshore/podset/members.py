@@ -1,6 +1,6 @@
 """The pods of a set that have no node yet, each in one stage.
 
-Whatever asks where a pod stands (the queue, its condition, the status of the plan, `explain`, `plan
+Everything that reports where a pod stands (the queue, its condition, the status of the plan, `explain`, `plan
 --preview`) reads its stage. transitions.py says how it changes.
 """
 
@@ -55,7 +55,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Facts(NamedTuple):
-    """What decides about all members alike. `entries` is the stored plan: names of pods with their nodes."""
+    """The facts that apply to all members. `entries` is the stored plan: names of pods with their nodes."""
 
     released: bool
     all_or_nothing: bool

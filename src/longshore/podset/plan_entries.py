@@ -1,4 +1,4 @@
-"""The entries of a set's plan: as they are stored, as they ought to be, and how they are written.
+"""The entries of a set's plan: the stored ones, the wanted ones, and how they are written.
 
 The plan belongs to the controllers of its pods, so that it is deleted with the last of them even while no
 scheduler runs.
@@ -16,7 +16,7 @@ from longshore.framework.effects import Ask, CreateObject, DeleteObject, Outcome
 from longshore.podset.conditions import seconds_of
 from longshore.podset.sets import PodSet
 
-# Annotations of a stored plan: the entries, made by somebody else, for pods to come; and a digest of all
+# Annotations of a stored plan: the entries of other clients for pods to come; and a digest of all
 # entries at that time. If it no longer matches, any entry without a pod may be one for a pod to come.
 AWAITED = "longshore.dev/awaited-pods"
 DIGEST = "longshore.dev/plan-digest"
@@ -27,7 +27,7 @@ _ANY = "*"
 # With more owners than this the list is left out, and only the scheduler deletes the plan.
 _MOST_OWNERS = 50
 
-# Seconds after its creation during which entries made by somebody else may be for pods to come.
+# Seconds after its creation during which entries of other clients may be for pods to come.
 GRACE = 600.0
 # Seconds by which the watch may be behind the answer to a write.
 _WATCH_LAG = 5.0
@@ -66,7 +66,7 @@ class PlanEntries:
     def revised(
         self, more: Mapping[str, str] | None = None, *, without: Collection[str] = ()
     ) -> dict[str, str]:
-        """The entries as they ought to be, with `more`. A bound pod's entry is the node that it has."""
+        """Return the wanted entries, with `more`. A bound pod's entry is the node that it has."""
         bound = self.podset.bound.values()
         there = {pod.metadata.name: pod.spec.node_name for pod in bound}
         entered = (
@@ -106,7 +106,7 @@ class PlanEntries:
         return annotations(entries, awaited).items() <= stored.metadata.annotations.items()
 
     def wrote(self, entries: dict[str, str], *, now: float) -> None:
-        """The plan was stored. The watch may report an older version for a moment."""
+        """Note that the plan was stored. The watch may report an older version for a moment."""
         self.current = entries
         self.gone &= entries.keys()
         self._expected, self._expected_until = None, now + _WATCH_LAG
@@ -114,7 +114,7 @@ class PlanEntries:
             self._expected = entries
 
     def watched(self, *, now: float) -> bool:
-        """Take over what the watch reports. Whether somebody else has changed the entries."""
+        """Take over what the watch reports. Return whether another client has changed the entries."""
         entries, awaited = self._stored(), self._awaited_by_the_stored()
         if awaited is not None:
             # Written by a scheduler: there has been a pod for each of the others.
@@ -133,7 +133,7 @@ class PlanEntries:
 
     @property
     def watch_due(self) -> float | None:
-        """When the watch is believed, whatever it reports; None if it is already."""
+        """Return from when on the watch is believed in any case, or None if it already is."""
         return None if self._expected is None else self._expected_until
 
     def store(self, entries: dict[str, str]) -> Generator[Ask, Outcome, Outcome]:
@@ -168,7 +168,7 @@ class PlanEntries:
         return self._awaited
 
     def _awaited_of(self, entries: Mapping[str, str]) -> frozenset[str]:
-        """The names of pods to come."""
+        """Return the names of pods to come."""
         return frozenset(entries.keys() - self._present())
 
     def _present(self) -> set[str]:
@@ -177,13 +177,13 @@ class PlanEntries:
 
 
 def annotations(entries: Mapping[str, str], awaited: Collection[str]) -> dict[str, str]:
-    """The annotations of a plan with these entries, some of which await their pods."""
+    """Return the annotations of a plan with these entries, some of which await their pods."""
     names = ",".join(sorted(awaited))
     return {AWAITED: names if len(names) <= _MOST_NAMES else _ANY, DIGEST: _digest(entries)}
 
 
 def awaited_pods(plan: SchedulePlan) -> frozenset[str] | None:
-    """The names in the annotation; None if the entries are not as a scheduler has written them."""
+    """Return the names in the annotation, or None if the entries differ from what a scheduler wrote."""
     noted, entries = plan.metadata.annotations, entries_of(plan)
     if AWAITED not in noted or noted.get(DIGEST) != _digest(entries):
         return None
@@ -191,7 +191,7 @@ def awaited_pods(plan: SchedulePlan) -> frozenset[str] | None:
 
 
 def entries_of(plan: SchedulePlan | None) -> dict[str, str]:
-    """Nodes by names of pods. Of several entries for one pod the first counts, as for Pallet."""
+    """Return nodes by names of pods. If a pod has several entries, the first counts, as for Pallet."""
     found: dict[str, str] = {}
     for entry in () if plan is None else plan.spec.plan:
         found.setdefault(entry.pod, entry.node)

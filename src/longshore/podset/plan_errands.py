@@ -1,4 +1,4 @@
-"""What is written for a set, each an errand: its plan, the status of the plan, and the removal of gates.
+"""The writes for a set, each as an errand: its plan, the status of the plan, and the removal of gates.
 
 The plan is stored before any pod is bound by it, so that a scheduler that takes over after a crash continues
 with the same one.
@@ -24,8 +24,8 @@ from longshore.podset.transitions import FoundStored, PlannedAgain, PlanStored
 BETWEEN_WRITES = 1.0
 # Seconds after which barred pods are planned again even if nothing changes.
 _AGAIN = 10.0
-# A set that does not fit is planned again when something changes, but rests before, for so many times as long
-# as the planning took, within these limits in seconds.
+# A set that does not fit is planned again when something changes, but only after this many times
+# the duration of the planning, within these limits in seconds.
 _REST = 20.0
 _SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
@@ -39,7 +39,7 @@ class PlanErrands:
         self._source = source
         self._admission = admission
         self._stuck = stuck
-        # How many plans were made because a planned node no longer fit.
+        # The number of plans made because a planned node no longer fit.
         self.again = 0
 
     def plan(self, state: SetState) -> Errand:
@@ -67,7 +67,7 @@ class PlanErrands:
             if state.meaning != meaning:
                 # Held again, or planned in another way.
                 return True
-            # Somebody may have entered some of them meanwhile.
+            # Another client may have entered some of them meanwhile.
             waiting = {member.uid for member in members.of(Stage.UNPLANNED)}
             pods = {uid: pod for uid, pod in pods.items() if uid in waiting}
         made = answer.plan if answer is not None and pods and not answer.no_planner else None
@@ -99,14 +99,14 @@ class PlanErrands:
         return bool(pods or found)
 
     def _to_plan(self, state: SetState) -> dict[str, Pod]:
-        """The pods to plan, by UID. Those that may be bound already wait until the watch says so."""
+        """Return the pods to plan, by UID. Pods that may be bound already wait until the watch reports it."""
         members = state.members.of(Stage.UNPLANNED)
         pods = {member.uid: member.pod for member in members if not self._admission.is_placed(member.pod)}
         self._admission.free_room(pods.values())
         return dict(sorted(pods.items()))
 
     def _answer(self, state: SetState, trigger: ScheduleTrigger) -> Generator[Ask, Outcome, Answer]:
-        """The one place where a plan is asked for."""
+        """Return the answer of the planner; all plans are requested here."""
         members = [
             each for each in state.members.of(Stage.UNPLANNED) if not self._admission.is_placed(each.pod)
         ]
@@ -140,7 +140,7 @@ class PlanErrands:
         )
 
     def _settle(self, state: SetState, uids: list[str], answer: Answer) -> None:
-        """The plan is stored: move its pods on, and say when to plan again those that may not go."""
+        """Move the pods of the stored plan on, and set a time to plan barred pods again."""
         now = self._handle.now()
         left_out = {each.uid: each.reason for each in answer.plan.left_out}
         # Nothing need change for another planner to answer, or for a refused node to fit after all.
@@ -158,7 +158,7 @@ class PlanErrands:
                 state.look(state.retry_at)
 
     def plan_again(self, state: SetState) -> None:
-        """Something has changed, or the time has come: plan the barred pods again."""
+        """Plan the barred pods again, after a change or when it is time."""
         state.retry_at = None
         self._admission.apply(state, PlannedAgain(whole=False))
         self._stuck.discard(state)
@@ -182,7 +182,7 @@ class PlanErrands:
                 state.look(entries.watch_due)
             return True
         if isinstance(outcome, Conflict) and entries.version != before:
-            # The watch has reported already how somebody else has changed it.
+            # The watch has already reported a change by another client.
             state.look(now)
             return False
         state.storing.failed(now=now)
@@ -194,7 +194,7 @@ class PlanErrands:
         return False
 
     def correct(self, state: SetState) -> Errand:
-        """Bring the plan in line with the pods: some are gone, have another node, or have come at last."""
+        """Update the plan for pods that are gone, have another node, or have arrived."""
         try:
             state.outdated = False
             state.entries.note_left_behind(wall=self._handle.wall_time)

@@ -1,4 +1,4 @@
-"""Where the plan of a set comes from: its planner services if it has any, else the built-in planner.
+"""The source of a set's plan: its planner services if it has any, else the built-in planner.
 
 The answer of a service is checked entry by entry against the engine's own filters. Pods that it leaves out,
 or sends where they cannot go, are planned by the built-in planner, unless that is switched off.
@@ -30,7 +30,7 @@ from longshore.podset.profile import planning_chooser
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import NO_PLANNER, NO_PLANNER_FOR_THE_WHOLE, REASON_PLANNER
 
-# How planner services fail.
+# The kinds of failure of a planner service.
 NO_ANSWER, INCOMPLETE = "no-answer", "incomplete"
 
 
@@ -51,7 +51,7 @@ class PlanSource:
     def __init__(self, handle: PlanningHandle, settings: PlannerSettings) -> None:
         self._handle = handle
         self._settings = settings
-        # How often planner services failed, by name and by how.
+        # How often planner services failed, by name and kind of failure.
         self.failures: Counter[tuple[str, str]] = Counter()
 
     @cached_property
@@ -102,7 +102,7 @@ class PlanSource:
     def _ask(
         self, planners: Sequence[Planner], podset: PodSet, problem: Problem, waiting: Waiting
     ) -> Generator[Ask, Outcome, tuple[Problem, Plan | None, str]]:
-        """Ask all services at once: the problem as it is by then, the best plan, and what went wrong."""
+        """Ask all services at once. Return the problem as it is by then, the best plan, and what failed."""
         began = self._handle.now()
         first = min(problem.pods, key=lambda info: info.pod.metadata.name)
         eligible = _eligible(self._chooser, first)
@@ -133,7 +133,7 @@ class PlanSource:
 
 
 def _checked(planner: Planner, problem: Problem, nodes: Mapping[str, str]) -> Plan:
-    """The answer of a service as far as it is valid."""
+    """Return the valid part of a service's answer."""
     wanted = [
         Assignment(info.pod.key, info.pod.metadata.uid, nodes[info.pod.metadata.name])
         for info in problem.pods
@@ -153,7 +153,7 @@ def _without_planners(problem: Problem) -> Answer:
 
 
 def _without_fallback(problem: Problem, best: Plan | None, trouble: str) -> Plan:
-    """What a service has placed and nothing else. For an all-or-nothing set that is nothing, or all of it."""
+    """Return only what a service has placed: for an all-or-nothing set, that is all pods or none."""
     placed = () if best is None else best.assignments
     uids = {each.uid for each in placed}
     left = [info.pod for info in problem.pods if info.pod.metadata.uid not in uids]
@@ -162,7 +162,7 @@ def _without_fallback(problem: Problem, best: Plan | None, trouble: str) -> Plan
 
 
 def _eligible(chooser: Chooser, pod: PodInfo) -> tuple[str, ...]:
-    """The names of the nodes that fit the pod.
+    """Return the names of the nodes that fit the pod.
 
     Pallet's own planner gives up on a pod if any of them has a taint, even one that the pod tolerates. So
     nodes with taints are named only if no others fit.

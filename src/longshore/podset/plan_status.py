@@ -29,7 +29,7 @@ COMPLETE = "Complete"
 PLANNER_ANSWERED = "PlannerAnswered"
 PLANNED_AGAIN = "PlannedAgain"
 
-# The longest number in a condition that is read back: somebody else may have written it.
+# The longest number in a condition that is read back: another client may have written it.
 _MOST_DIGITS = 9
 
 
@@ -58,7 +58,7 @@ class PlanStatus:
         self._answer, self._whole = answer, whole
 
     def tell(self, answer: Answer) -> None:
-        """Record events: the plan is stored. A planner that fails again in the same way is not reported."""
+        """Record events about the stored plan. A planner that fails again in the same way is not reported."""
         self._not_stored = ""
         plan = answer.plan
         if plan.assignments:
@@ -106,7 +106,7 @@ class PlanStatus:
     def write(
         self, entries: Mapping[str, str], unplaced: Sequence[UnplacedPod], *, wall: float
     ) -> Generator[Ask, Outcome, bool]:
-        """Whether the status is written, or there is no plan to write it to."""
+        """Return whether the status is written, or there is no plan to write it to."""
         stored = self._podset.plan
         if stored is None:
             return True
@@ -177,7 +177,7 @@ class PlanStatus:
 
 
 def _how_answered(answer: Answer) -> str:
-    """The reason of the condition PlannerAnswered."""
+    """Return the reason of the condition PlannerAnswered."""
     if not answer.trouble:
         return "Answered"
     if answer.barred == REASON_PLANNER:
@@ -186,14 +186,14 @@ def _how_answered(answer: Answer) -> str:
 
 
 def _times_before(plan: SchedulePlan | None) -> int:
-    """How often it had been planned again before this process started."""
+    """Return how often it had been planned again before this process started."""
     conditions = () if plan is None else plan.status.conditions
     times = next((each.message.partition(" ")[0] for each in conditions if each.type == PLANNED_AGAIN), "")
     return int(times) if times.isdecimal() and len(times) <= _MOST_DIGITS else 0
 
 
 def _rounded(value: float | None) -> float | None:
-    """The value without the margin that bounds are computed with."""
+    """Return the value without the margin that bounds are computed with."""
     return None if value is None else round(value, 6)
 
 

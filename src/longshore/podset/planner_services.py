@@ -1,6 +1,6 @@
 """Planner services: which of them plans a set, and under which address.
 
-A planner is a Service with the label of the set, else one with the label of all sets that have none of their
+A planner is a Service with the label of the set, else one with the label for all sets that have none of their
 own. Anyone who may create Services could steer pods this way, so their namespaces can be limited.
 """
 

@@ -42,7 +42,7 @@ def decode_request(data: bytes) -> PlanRequest:
     try:
         message = pb.SchedulePlanRequest.FromString(data)
     except DecodeError as error:
-        raise Garbled("the request is no SchedulePlanRequest") from error
+        raise Garbled("the request is not a SchedulePlanRequest") from error
     return PlanRequest(
         message.namespace, message.podSet, message.scheduledPod, tuple(message.eligibleNodes[:])
     )
@@ -57,7 +57,7 @@ def decode_plan(data: bytes) -> dict[str, str]:
     try:
         return dict(pb.SchedulePlanResponse.FromString(data).assignments)
     except DecodeError as error:
-        raise Garbled("the answer is no SchedulePlanResponse") from error
+        raise Garbled("the answer is not a SchedulePlanResponse") from error
 
 
 def one_line(text: str) -> str:

@@ -40,8 +40,9 @@ class PodSetPlanner:
     ) -> Status | Collection[str] | None:
         if not _in_a_set(pod.pod):
             return None
+        self._sets.tried(pod.pod)
         if why := self._sets.why_waits(pod.pod):
-            # Its label has changed since it entered the queue.
+            # Its label or its plan has changed since it entered the queue.
             return Status(Code.PENDING, (why,))
         node = self._sets.planned_node(pod.pod)
         if node is not None and self._sets.is_given_up(pod.pod):

@@ -30,14 +30,14 @@ def podset_profile(
 
 
 def missing_points(profile: ProfileConfiguration) -> tuple[str, ...]:
-    """The points where the plugin is needed and not enabled."""
+    """Return the points where the plugin is needed but not enabled."""
     return tuple(
         point for point in _POINTS if all(each.name != NAME for each in profile.points.get(point, ()))
     )
 
 
 def completed(profile: ProfileConfiguration) -> ProfileConfiguration:
-    """The profile with the plugin at all of its points: at some of them it would hold pods forever."""
+    """Return the profile with the plugin at all of its points: with only some, it holds pods forever."""
     points, ours = dict(profile.points), EnabledPlugin(NAME)
     for point in missing_points(profile):
         others = points.get(point, ())
@@ -46,7 +46,7 @@ def completed(profile: ProfileConfiguration) -> ProfileConfiguration:
 
 
 def without_planner(profile: ProfileConfiguration) -> ProfileConfiguration:
-    """The profile without the plugin: it says where pods could go if no plan decided."""
+    """Return the profile without the plugin: it decides where pods could go without a plan."""
     points = {
         point: tuple(plugin for plugin in enabled if plugin.name != NAME)
         for point, enabled in profile.points.items()
@@ -60,5 +60,5 @@ def holds_sets(profile: ProfileConfiguration) -> bool:
 
 
 def planning_chooser(chooser: Chooser) -> Chooser:
-    """The same plugins without PodSetPlanner, to plan pods with that it holds."""
+    """Return a chooser without PodSetPlanner, to plan the pods that the plugin holds."""
     return Chooser(chooser.profile.without(NAME), chooser.cluster)

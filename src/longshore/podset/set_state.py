@@ -1,4 +1,4 @@
-"""What the scheduler knows about one set besides its objects: its members, its plan, and its open work."""
+"""The state of one set that its objects do not have: its members, its plan, and its open work."""
 
 from collections.abc import Callable
 
@@ -45,12 +45,12 @@ class SetState:
         self.gate_backoffs: dict[str, Backoff] = {}
         # A plan or its status is being made or written.
         self.under_way = False
-        # The stored plan may differ from what it ought to be.
+        # The stored plan may differ from the wanted one.
         self.outdated = False
         # When the barred pods are planned again even if nothing happens, and not before when.
         self.retry_at: float | None = None
         self.not_before = 0.0
-        # While the plan was made, something has happened that may help.
+        # A change that may help came while the plan was made.
         self.helped = False
         self.status_written = float("-inf")
         # Refused writes of the plan and of its status; why the plan is not stored, if that lasts.
@@ -73,7 +73,7 @@ class SetState:
 
     @property
     def current_meaning(self) -> object:
-        """What of its triggers matters to the pods of the set."""
+        """The fields of its triggers that matter to the pods of the set."""
         trigger = self.podset.trigger
         if self.podset.released and trigger is not None:
             return trigger.spec.all_or_nothing, trigger.spec.objective
@@ -107,7 +107,7 @@ class SetState:
         self._agenda.put(self.podset.key, at)
 
     def retry(self, *, now: float) -> None:
-        """Something has happened that may help the barred pods."""
+        """Plan the barred pods again soon, after a change that may help them."""
         self.retry_at = max(now, self.not_before)
         self.look(self.retry_at)
 
@@ -128,7 +128,7 @@ class StuckSets:
         self._sets.pop(state.podset.key, None)
 
     def help(self, *, now: float) -> None:
-        """There may be room where there was none before."""
+        """Look at these sets, because there may be room now."""
         for state in list(self._sets.values()):
             if state.members.count(Stage.BARRED):
                 state.retry(now=now)

@@ -33,7 +33,7 @@ class PodSet:
 
     @property
     def trigger(self) -> ScheduleTrigger | None:
-        """The trigger that counts: of several, the first by name."""
+        """The trigger that counts: the first by name, if there are several."""
         return self.triggers[min(self.triggers)] if self.triggers else None
 
     @property
@@ -64,12 +64,12 @@ class Sets:
         return self._sets.get(key)
 
     def of(self, pod: Pod) -> PodSet | None:
-        """The set that the pod belongs to by its label, if it is known."""
+        """Return the set that the pod belongs to by its label, if it is known."""
         name = pod.metadata.labels.get(POD_SET_LABEL)
         return self._sets.get((pod.metadata.namespace, name)) if name else None
 
     def changed(self, change: Change[Any]) -> list[PodSet]:
-        """The sets that have changed: two, if an object has moved from one to another.
+        """Return the sets that have changed: two, if an object has moved from one to another.
 
         Each controller that shares the sets asks; the first one has the change taken in.
         """
@@ -130,7 +130,7 @@ class SetsController(Controller):
 
 
 def shared_sets(controllers: Iterable[object]) -> Sets:
-    """The sets that another of these controllers keeps already, or new ones."""
+    """Return the sets that another of these controllers already keeps, or new ones."""
     return next((each.sets for each in controllers if isinstance(each, SetsController)), None) or Sets()
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 class Stage(Enum):
     # The set is held by its trigger, or has none. Every pod starts here.
     HELD = "Held"
-    # The pod has a scheduling gate of somebody else.
+    # The pod has a scheduling gate that Longshore does not remove.
     GATED = "Gated"
     # The set is released, and the pod waits for the plan.
     UNPLANNED = "Unplanned"
@@ -40,10 +40,10 @@ MISSING = (Stage.UNPLANNED, Stage.BARRED, Stage.PLANNED, Stage.QUEUED)
 _STARTING = (Stage.HELD, Stage.GATED, Stage.BINDING)
 
 
-class Cause(Enum):
+class Transition(Enum):
     """What happens to a pod, the stages in which it can happen, and the stage that it leads to."""
 
-    RECALLED = "its trigger, or a change of the plan by somebody else, recalls it", tuple(Stage), Stage.HELD
+    RECALLED = "its trigger, or another client's change of the plan, recalls it", tuple(Stage), Stage.HELD
     RECALLED_LATE = "it is recalled while its bind is under way", (Stage.ALONE, Stage.BINDING), Stage.BINDING
     SET_HELD = "the set is held", _STARTING, Stage.HELD
     OTHER_GATE = "it has another scheduling gate", _STARTING, Stage.GATED

@@ -47,7 +47,7 @@ GATED = "the set goes only as a whole, and {pod} has the scheduling gate {gate}"
 
 
 def condition_of(podset: PodSet, member: Member, *, not_stored: str = "") -> Why | None:
-    """Why the pod waits, if its condition is to say so. `not_stored` is why the plan cannot be stored."""
+    """Return why the pod waits, if its condition must tell. `not_stored` is why the plan cannot be stored."""
     match member.stage:
         case Stage.HELD | Stage.GATED if not podset.released:
             return Why(REASON_WAITING, why_held(podset, member.pod))
@@ -59,7 +59,7 @@ def condition_of(podset: PodSet, member: Member, *, not_stored: str = "") -> Why
 
 
 def why_waits(podset: PodSet, member: Member, *, not_stored: str = "") -> str:
-    """Why the pod is not in the queue; empty if it may be."""
+    """Return why the pod is not in the queue, or an empty string if it may be."""
     if member.is_admitted:
         return ""
     if member.stage is Stage.PLANNED:
@@ -74,12 +74,12 @@ def other_gates(pod: Pod) -> list[str]:
 
 
 def why_gated(pod: Pod) -> str:
-    """Why an all-or-nothing set with this pod waits."""
+    """Return why an all-or-nothing set with this pod waits."""
     return GATED.format(pod=pod.metadata.name, gate=other_gates(pod)[0])
 
 
 def why_held(podset: PodSet, pod: Pod | None = None) -> str:
-    """Why the pod is held, or what all pods of the set have in common.
+    """Return why the pod is held, in words that are the same for all pods of the set.
 
     It does not change when a pod joins the set: else the conditions of all pods would change with it.
     """

@@ -1,4 +1,4 @@
-"""What happens to the members of a set, and what follows from it.
+"""The events of a set's members, and what follows from them.
 
 `react` is a pure function: it takes the members and an event, and returns the members that have changed and
 the actions to take.
@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from longshore.api import Pod
 from longshore.engine.cycle.reporting import REASON_UNSCHEDULABLE
 from longshore.podset.members import GATE, Facts, Member, Members, Why
-from longshore.podset.stages import IN_PERMIT, MISSING, Cause, Stage
+from longshore.podset.stages import IN_PERMIT, MISSING, Stage, Transition
 
 
 class Do(Enum):
-    """What to do about a pod: the first five at once and in this order, the others with the next look."""
+    """An action for a pod. The first five are taken at once in this order, the others at the next look."""
 
     FREE_ROOM = "take back the room that is kept for the pod"
     REJECT = "reject the pod in Permit"
@@ -35,7 +35,7 @@ class Action(NamedTuple):
 
 
 class Reaction:
-    """What an event leads to. `changed` is by UID; None: the pod is no member any more."""
+    """The result of an event. `changed` is by UID; None means that the pod is no longer a member."""
 
     def __init__(self, members: Members, facts: Facts) -> None:
         self.members = members
@@ -43,7 +43,7 @@ class Reaction:
         self.changed: dict[str, Member | None] = {}
         self.actions: list[Action] = []
 
-    def move(self, member: Member, cause: Cause, **fields: Any) -> None:
+    def move(self, member: Member, cause: Transition, **fields: Any) -> None:
         if member.stage not in cause.stages:
             raise ValueError(f"pod {member.pod.key} is {member.stage.value}: {cause.meaning}")
         if cause.leads_to is not Stage.FOUND:
@@ -55,17 +55,19 @@ class Reaction:
     def review(self, member: Member) -> None:
         """Find the stage of a pod that starts over."""
         if any(gate.name != GATE for gate in member.pod.spec.scheduling_gates):
-            self.move(member, Cause.OTHER_GATE)
+            self.move(member, Transition.OTHER_GATE)
         elif not self.facts.released:
-            self.move(member, Cause.SET_HELD, refused=frozenset())
+            self.move(member, Transition.SET_HELD, refused=frozenset())
         else:
             self.go_by_entry(member)
 
     def go_by_entry(self, member: Member) -> None:
         if member.planned_node(self.facts.entries) is None:
-            self.move(member, Cause.NO_ENTRY)
+            self.move(member, Transition.NO_ENTRY)
         else:
-            self.move(member, Cause.GATED_ENTRY if member.pod.spec.scheduling_gates else Cause.ENTRY)
+            self.move(
+                member, Transition.GATED_ENTRY if member.pod.spec.scheduling_gates else Transition.ENTRY
+            )
 
     def others_are_missing(self, member: Member) -> bool:
         missing = self.members.count(*MISSING) - (member.stage in MISSING)
@@ -74,7 +76,7 @@ class Reaction:
     def let_others_go(self, member: Member) -> None:
         for other in self.members.of(Stage.GATHERED):
             if other is not member:
-                self.move(other, Cause.ALL_ARRIVED)
+                self.move(other, Transition.ALL_ARRIVED)
 
 
 class Seen(NamedTuple):
@@ -120,14 +122,14 @@ class Left(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """The trigger means something else, or somebody has changed the plan. `in_flight` are UIDs."""
+    """The trigger has a new meaning, or another client has changed the plan. `in_flight` are UIDs."""
 
     in_flight: Collection[str]
 
     def happens(self, to: Reaction) -> None:
         for member in to.members:
-            late = member.uid in self.in_flight and member.stage in Cause.RECALLED_LATE.stages
-            to.move(member, Cause.RECALLED_LATE if late else Cause.RECALLED)
+            late = member.uid in self.in_flight and member.stage in Transition.RECALLED_LATE.stages
+            to.move(member, Transition.RECALLED_LATE if late else Transition.RECALLED)
 
 
 class Reviewed(NamedTuple):
@@ -139,7 +141,7 @@ class Reviewed(NamedTuple):
 
 
 class PlannedAgain(NamedTuple):
-    """Plan these again: the pods that are barred, or the whole set but for pods that are being bound."""
+    """These pods are planned again: the barred ones, or the whole set except pods that are being bound."""
 
     whole: bool
     in_flight: Collection[str] = ()
@@ -147,8 +149,8 @@ class PlannedAgain(NamedTuple):
     def happens(self, to: Reaction) -> None:
         for member in to.members.of(*Stage) if self.whole else to.members.of(Stage.BARRED):
             under_way = member.stage is Stage.BINDING and member.uid in self.in_flight
-            if member.stage in Cause.PLANNED_AGAIN.stages and not under_way:
-                to.move(member, Cause.PLANNED_AGAIN)
+            if member.stage in Transition.PLANNED_AGAIN.stages and not under_way:
+                to.move(member, Transition.PLANNED_AGAIN)
 
 
 class PlanStored(NamedTuple):
@@ -169,14 +171,14 @@ class PlanStored(NamedTuple):
             if member is None or member.stage is not Stage.UNPLANNED:
                 continue
             if self.no_planner:
-                to.move(member, Cause.NO_PLANNER)
+                to.move(member, Transition.NO_PLANNER)
             elif message is not None:
                 must_wait = self.barred or member.pod.spec.scheduling_gates
-                cause = Cause.BARRED if must_wait else Cause.LEFT_OUT
+                cause = Transition.BARRED if must_wait else Transition.LEFT_OUT
                 why = Why(self.barred or REASON_UNSCHEDULABLE, message)
                 to.move(member, cause, why=why, refused=frozenset())
             elif member.planned_node(to.facts.entries) is not None:
-                # Else somebody has changed the plan since, and it is planned again.
+                # Otherwise another client has changed the plan, and the pod is planned again.
                 to.go_by_entry(member)
 
 
@@ -189,10 +191,10 @@ class FoundStored(NamedTuple):
     def happens(self, to: Reaction) -> None:
         for member in to.members.of(Stage.FOUND):
             if member.uid in self.uids and member.uid not in self.waiting:
-                to.move(member, Cause.STORED_LATE)
+                to.move(member, Transition.STORED_LATE)
             elif member.uid in self.uids and to.facts.entries.get(member.name) == member.found:
-                # Else it has found another node since, and that is stored next.
-                to.move(member, Cause.STORED)
+                # Otherwise it has found another node meanwhile, and that is stored next.
+                to.move(member, Transition.STORED)
 
 
 class Reserved(NamedTuple):
@@ -204,13 +206,13 @@ class Reserved(NamedTuple):
     def happens(self, to: Reaction) -> None:
         if (member := to.members.get(self.uid)) is None:
             return
-        if member.stage in Cause.FOUND.stages:
-            to.move(member, Cause.FOUND, found=self.node)
-        elif member.stage in Cause.ARRIVED.stages and member.planned_node(to.facts.entries) == self.node:
+        if member.stage in Transition.FOUND.stages:
+            to.move(member, Transition.FOUND, found=self.node)
+        elif member.stage in Transition.ARRIVED.stages and member.planned_node(to.facts.entries) == self.node:
             if to.others_are_missing(member):
-                to.move(member, Cause.ARRIVED_EARLY)
+                to.move(member, Transition.ARRIVED_EARLY)
             else:
-                to.move(member, Cause.ARRIVED)
+                to.move(member, Transition.ARRIVED)
                 to.let_others_go(member)
 
 
@@ -223,11 +225,22 @@ class NotBound(NamedTuple):
     def happens(self, to: Reaction) -> None:
         if (member := to.members.get(self.uid)) is None:
             return
-        cause = Cause.NOT_BOUND if member.stage is Stage.BINDING else Cause.LOST
+        cause = Transition.NOT_BOUND if member.stage is Stage.BINDING else Transition.LOST
         planned = to.facts.released and member.planned_node(to.facts.entries) == self.node
         if planned and member.stage in cause.stages:
             to.move(member, cause, failures=member.failures + 1)
-        elif member.stage is Stage.BINDING:
+
+
+class TriedAgain(NamedTuple):
+    """An attempt begins. Until now the pod has kept its room, because only the answer may have been lost."""
+
+    uid: str
+
+    def happens(self, to: Reaction) -> None:
+        member = to.members.get(self.uid)
+        if member is None or member.stage is not Stage.BINDING:
+            return
+        if not to.facts.released or member.planned_node(to.facts.entries) is None:
             to.review(member)
 
 
@@ -239,37 +252,37 @@ class Refuted(NamedTuple):
 
     def happens(self, to: Reaction) -> None:
         member = to.members.get(self.uid)
-        if member is not None and member.stage in Cause.REFUTED.stages:
-            to.move(member, Cause.REFUTED, refused=member.refused | {self.node}, failures=0)
+        if member is not None and member.stage in Transition.REFUTED.stages:
+            to.move(member, Transition.REFUTED, refused=member.refused | {self.node}, failures=0)
 
 
-_OfOne = Seen | Left | Reserved | NotBound | Refuted
+_OfOne = Seen | Left | Reserved | NotBound | TriedAgain | Refuted
 Event = _OfOne | Recalled | Reviewed | PlannedAgain | PlanStored | FoundStored
 
 
 def react(members: Members, event: Event, facts: Facts) -> Reaction:
-    """Return what the event leads to. The members themselves stay as they are."""
+    """Return the result of the event. The members themselves are not changed."""
     reaction = Reaction(members, facts)
     event.happens(reaction)
     return reaction
 
 
 def observed(pods: Iterable[Pod], facts: Facts) -> Members:
-    """The members as a scheduler that has just started sees them."""
+    """Return the members as a scheduler that has just started sees them."""
     members = Members()
     for pod in pods:
         members.update(react(members, Seen(pod), facts).changed)
     return members
 
 
-def _follows(old: Member, new: Member, cause: Cause) -> Iterator[Do]:
-    """What follows from a change of stage."""
-    if cause in (Cause.NOT_BOUND, Cause.LOST):
+def _follows(old: Member, new: Member, cause: Transition) -> Iterator[Do]:
+    """Return the actions that follow from a change of stage."""
+    if cause in (Transition.NOT_BOUND, Transition.LOST):
         # The engine tries it again by itself, unless it has waited in Permit for too long.
         if old.stage is Stage.GATHERED:
             yield Do.ENTER
         return
-    if not new.is_admitted and (old.is_admitted or cause is Cause.RECALLED):
+    if not new.is_admitted and (old.is_admitted or cause is Transition.RECALLED):
         yield Do.FREE_ROOM
         if old.stage in IN_PERMIT:
             yield Do.REJECT

@@ -50,14 +50,14 @@ _LOOK_AT_CLOCK = 60.0
 
 
 class _Patience:
-    """The backoff of writes of one sort. It ends when the trigger changes."""
+    """The backoff of one kind of write. It ends when the trigger changes."""
 
     def __init__(self) -> None:
         self._version = ""
         self._backoff = Backoff(longest=LONGEST)
 
     def until(self, version: str) -> float:
-        """When the next write may be tried for this version of the trigger."""
+        """Return when the next write may be tried for this version of the trigger."""
         return self._backoff.until if version == self._version else float("-inf")
 
     def failed(self, version: str, *, now: float) -> None:
@@ -125,7 +125,7 @@ class TriggerController(SetsController):
         if uid in podset.pending or uid in podset.bound:
             self._newest[podset.key] = max(newest, _created(pod))
         elif _created(pod) >= newest:
-            # Without it another pod is the newest.
+            # The newest pod has left, so another one is the newest now.
             del self._newest[podset.key]
 
     def _last_creation(self, podset: PodSet) -> float:
@@ -175,7 +175,7 @@ class TriggerController(SetsController):
     def _fire_at(
         self, podset: PodSet, trigger: ScheduleTrigger, watched: _Watched, *, now: float
     ) -> float | None:
-        """The wall time at which it fires; None if it does not fire by itself."""
+        """Return the wall time at which it fires, or None if it does not fire by itself."""
         quiet = _quiet_seconds(trigger)
         if trigger is not podset.trigger or trigger.spec.state != PLANNING or quiet is None:
             return None
@@ -298,7 +298,7 @@ def _waits_again(old: object, new: ScheduleTrigger) -> bool:
 
 
 def _began_unseen(trigger: ScheduleTrigger) -> bool:
-    """Whether that happened, by its status, while no scheduler ran."""
+    """Whether that happened while no scheduler ran, according to its status."""
     status = trigger.status
     quiet = trigger.metadata.labels.get(QUIET_TIME_LABEL, "")
     return _has_fired(status) or (status.observed_generation > 0 and (status.quiet_time or "") != quiet)

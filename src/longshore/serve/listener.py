@@ -1,4 +1,4 @@
-"""The socket that a server of ours listens on."""
+"""The socket that a server listens on."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The certificate, key and authority that a server of ours reads, and reads again when they are renewed."""
+"""The certificate, key and authority of a server, which are read again when they are renewed."""
 
 import ssl
 from pathlib import Path
@@ -10,7 +10,7 @@ from longshore.kube.tls import Unusable, trust
 
 
 class TLSContent(msgspec.Struct, frozen=True):
-    """What the files contain."""
+    """The contents of the files."""
 
     certificate: bytes
     key: bytes

@@ -21,7 +21,7 @@ class RecordedCluster(SimulatedCluster):
 
     Such a pod appears as it was recorded first; its later versions are on the node that it is bound to here,
     so the mere consequences of a bind may be left in or out. Operations are performed at once. The changes of
-    one time are all reported before it is anybody's turn to decide: a recorder notes for each change the time
+    one time are all reported before any decision is made: a recorder notes for each change the time
     of the next decision.
     """
 

@@ -1,4 +1,4 @@
-"""An engine on a simulated cluster: a scenario is written down, and time is let pass."""
+"""Runs an engine on a simulated cluster, through a scenario in virtual time."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -51,7 +51,7 @@ class Simulation:
 
     @property
     def bindings(self) -> dict[str, str]:
-        """Where pods were bound: the newest bind of each `namespace/name`, also of pods that are gone."""
+        """The node of the newest bind of each `namespace/name`, also of pods that are gone."""
         return self.cluster.bindings
 
     # What happens to the cluster from outside, now or at a later time.

@@ -15,7 +15,7 @@ from longshore.sim.cluster import SimulatedCluster
 class VirtualFollower:
     """One engine at a time on a cluster whose time is an agenda. `on_effect` is called with every effect.
 
-    `measures`: agents go by what is measured in the scenario, not by the annotations of nodes.
+    `measures`: agents use what is measured in the scenario, not the annotations of nodes.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class VirtualFollower:
         return link
 
     def _begin(self) -> None:
-        """Read for agents what nodes say of their load: a pod that is known later counts on top of it."""
+        """Read the load that nodes report: a pod that becomes known later is added to it."""
         self._begun = self.engine
         plugins = [plugin for profile in self.engine.profiles.values() for plugin in profile.plugins]
         if not self.measures and any(map(is_agent, plugins)):

@@ -37,10 +37,7 @@ class PodBuilder(MetadataBuilder, Pod):
     """A pod whose methods return changed copies."""
 
     def requests(self, **requests: str) -> Self:
-        """Set the requests of the first container.
-
-        Write names with a domain as `**{"nvidia.com/gpu": "1"}`.
-        """
+        """Set the requests of the first container. Names with a domain: `**{"nvidia.com/gpu": "1"}`."""
         return self._with_first(resources=replace(self.spec.containers[0].resources, requests=requests))
 
     def limits(self, **limits: str) -> Self:

@@ -32,7 +32,7 @@ def test_a_held_pod_from_a_saved_cluster(stage: Stage, tmp_path: Path) -> None:
     assert as_json(stage.run("explain", "held", "--record", file, "-o", "json")) == live
 
 
-def test_who_may_not_see_triggers_is_told_so(stage: Stage) -> None:
+def test_a_user_without_the_right_to_see_triggers_gets_a_hint(stage: Stage) -> None:
     stage.create(trigger(), stage.member("held"))
     done = stage.run("explain", "held", kubeconfig=stage.caller(READ))
     assert "warning: scheduletriggers.planner.ciena.io left out: " in done.stderr

@@ -55,7 +55,7 @@ def carry_out_half(stage: Stage) -> None:
     stage.set_status("sp", plan_name(stage.namespace, "batch"), STATUS)
 
 
-def test_a_stored_plan_beside_where_its_pods_are(stage: Stage) -> None:
+def test_a_stored_plan_is_shown_next_to_the_nodes_of_its_pods(stage: Stage) -> None:
     a, b, _ = stage.nodes
     carry_out_half(stage)
     content = as_json(stage.run("plan", "batch", "-o", "json"))
@@ -112,7 +112,7 @@ def test_a_set_that_does_not_exist(stage: Stage) -> None:
     stage.create(stage.member("one"), trigger("go", "letters"))
     for arguments in (("plan", "sheep"), ("plan", "sheep", "--preview")):
         error = the_error(stage.run(*arguments))
-        assert f"there is no pod set sheep in namespace {stage.namespace}: there are batch, letters" in error
+        assert f"there is no pod set sheep in namespace {stage.namespace}: it has batch, letters" in error
 
 
 # Previews.
@@ -193,7 +193,7 @@ def test_a_right_that_is_missing_is_named(
     assert missing in error
 
 
-def test_a_plan_is_shown_without_loads_to_who_may_not_see_nodes(stage: Stage) -> None:
+def test_a_plan_is_shown_without_loads_to_users_without_the_right_to_nodes(stage: Stage) -> None:
     stage.create(stage.member("one"), stage.plan({"one": stage.nodes[0]}))
     done = stage.run("plan", "batch", kubeconfig=stage.caller(READ_PODS, READ_SETS))
     assert done.returncode == 0

@@ -59,7 +59,7 @@ def test_a_trigger_that_does_not_exist(stage: Stage) -> None:
     assert "it has go (set batch), lone\n" in error
 
 
-def test_no_trigger_at_all(stage: Stage) -> None:
+def test_a_namespace_without_any_trigger(stage: Stage) -> None:
     assert "it has no triggers; -n chooses another namespace" in the_error(stage.run("trigger", "go"))
 
 
@@ -165,7 +165,7 @@ def test_pods_that_have_ended_or_belong_to_another_set_are_not_waited_for(stage:
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["the set has no pods"])
 
 
-def test_a_trigger_of_no_set_cannot_be_watched(stage: Stage) -> None:
+def test_a_trigger_without_a_set_cannot_be_watched(stage: Stage) -> None:
     stage.create(trigger("lone", "", state="Schedule"))
     done = stage.run("trigger", "lone", "--watch")
     assert done.returncode == 1

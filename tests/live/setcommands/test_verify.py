@@ -46,9 +46,7 @@ everyway = pytest.mark.parametrize("verify", [by_command, by_script, by_kubectl]
 
 
 @everyway
-def test_pods_of_two_sets_where_they_are_planned_and_one_that_is_pending(
-    stage: Stage, verify: Verify
-) -> None:
+def test_two_followed_plans_and_one_pending_pod(stage: Stage, verify: Verify) -> None:
     a, b, _ = stage.nodes
     stage.create(
         *(stage.member(name) for name in ("one", "two")),
@@ -80,7 +78,7 @@ def test_a_pod_elsewhere_and_one_that_is_gone_in_different_plans(stage: Stage, v
 
 
 @everyway
-def test_no_plan_at_all(stage: Stage, verify: Verify) -> None:
+def test_a_namespace_without_any_plan(stage: Stage, verify: Verify) -> None:
     stage.create(stage.member("one"))
     done = verify(stage)
     assert (done.returncode, done.stdout, done.stderr) == (0, NO_PLANS, "")
@@ -94,7 +92,7 @@ def test_the_script_looks_at_the_default_namespace_unless_told(stage: Stage) -> 
     assert (done.returncode, done.stdout) == (0, NO_PLANS)
 
 
-def test_the_script_without_anything_to_ask_says_so(stage: Stage) -> None:
+def test_the_script_without_kubectl_and_package_reports_it(stage: Stage) -> None:
     done = script(stage, [sys.executable, "-I", "-S"], {"PATH": "/nonexistent"})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "neither longshore nor kubectl is installed: install one of them\n"
@@ -110,7 +108,7 @@ def test_each_mismatch_is_explained_on_stderr(stage: Stage) -> None:
     ]
 
 
-def test_what_is_wrong_only_if_one_is_strict(stage: Stage) -> None:
+def test_a_mismatch_that_counts_only_with_strict(stage: Stage) -> None:
     a, _, _ = stage.nodes
     stage.create(trigger(), *(stage.member(name) for name in ("one", "two")), stage.plan({"one": a}))
     assert stage.run("verify").stdout == SUCCESS

@@ -5,7 +5,7 @@ from tests.live.setcommands.commands import Stage, the_error
 from longshore.dev.fixtures import OwnCluster
 
 
-def test_a_cluster_without_the_definitions_is_one_line_that_says_what_to_apply(
+def test_a_cluster_without_the_definitions_gets_one_line_with_the_command(
     own_cluster: OwnCluster,
 ) -> None:
     stage = Stage(own_cluster(nodes=1, kwok=False, controller_manager=False), "default", [])
@@ -19,4 +19,4 @@ def test_a_cluster_without_the_definitions_is_one_line_that_says_what_to_apply(
     ):
         error = the_error(stage.run(*arguments))
         assert error.startswith("error: the cluster does not know schedule")
-        assert error.endswith("s.planner.ciena.io: kubectl apply -f deploy/crds brings them\n")
+        assert error.endswith("s.planner.ciena.io: install them with kubectl apply -f deploy/crds\n")

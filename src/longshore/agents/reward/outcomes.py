@@ -45,10 +45,7 @@ class _Fate:
 
 
 class Outcomes:
-    """The outcomes of all pods.
-
-    After `long_enough` seconds without an error, a container has done well.
-    """
+    """The outcomes of all pods. After `long_enough` seconds without an error, a container did well."""
 
     def __init__(self, *, long_enough: float) -> None:
         self._long_enough = long_enough
@@ -119,10 +116,7 @@ class Outcomes:
 
 
 def pod_type(labels: Mapping[str, str], name: str) -> str:
-    """Return the type of a pod: the value of a label, or else its name.
-
-    Pods of a type should behave alike.
-    """
+    """Return the value of a label, or else the pod's name. Pods of a type should behave alike."""
     return next((labels[key] for key in _TYPE_LABELS if labels.get(key)), name)
 
 

@@ -41,7 +41,7 @@ class Observer(Protocol):
         ...
 
     def preempted(self, victims: int) -> None:
-        """So many pods are evicted to make room for one."""
+        """This many pods are evicted to make room for one."""
         ...
 
     def queued(self, place: str, why: str) -> None:
@@ -49,7 +49,7 @@ class Observer(Protocol):
         ...
 
     def planned(self, planner: str, seconds: float, *, placed: int, left_out: int) -> None:
-        """A planner made a plan for a pod set, in which so many pods have a node."""
+        """A planner made a plan for a pod set, in which this many pods have a node."""
         ...
 
 

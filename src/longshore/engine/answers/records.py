@@ -208,10 +208,7 @@ def _at(row: int, rows: Ints | None, varied: Sequence[tuple[Slot, Ints]]) -> _Sc
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """The decisions about one pod, newest first, as a running scheduler serves them.
-
-    Times are Unix times in seconds.
-    """
+    """The decisions about one pod, newest first, as a scheduler serves them, with times in Unix seconds."""
 
     decisions: tuple[Decision, ...]
 

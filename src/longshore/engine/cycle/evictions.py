@@ -1,4 +1,4 @@
-"""What preemption decided is carried out: victims are evicted, and nominations of lesser pods are removed."""
+"""Carries out a preemption: victims are evicted, and nominations of pods of lower priority are removed."""
 
 from collections.abc import Callable, Generator, Sequence
 

@@ -27,7 +27,7 @@ from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Code, CycleState, Forced, Status
 from longshore.framework.profile import Profile, Slot
 
-# At most so many nodes are looked at one by one rather than all together.
+# At most this many nodes are looked at one by one rather than all together.
 _FEW = 16
 
 
@@ -153,10 +153,10 @@ class Attempt:
             if info.pod.spec.priority >= spec.priority and info.pod.metadata.uid != uid
         ]
         if nominated:
-            crowded, imagined = node.copy(), state.clone()
+            with_nominated, imagined = node.copy(), state.clone()
             for info in nominated:
-                self.add_pod(imagined, info, crowded)
-            status = self.filter_node(imagined, crowded)
+                self.add_pod(imagined, info, with_nominated)
+            status = self.filter_node(imagined, with_nominated)
             if status is not None:
                 return status
         return self.filter_node(state, node)
@@ -247,10 +247,10 @@ class Attempt:
         if not self.cluster.nominations:
             return
         if self.looks_at_one_node:
-            crowded = NominatedNodes(self.cluster, self.pod)
+            with_nominated = NominatedNodes(self.cluster, self.pod)
             for slot in self.profile.filters:
-                if slot.name not in self.state.skip_filter and len(crowded):
-                    self._refuse(diagnosis, slot, crowded, left)
+                if slot.name not in self.state.skip_filter and len(with_nominated):
+                    self._refuse(diagnosis, slot, with_nominated, left)
             return
         for name in self.cluster.nominations.nodes():
             row = self.cluster.row(name)

@@ -44,7 +44,7 @@ class RawScores:
 
 
 class EvenScores:
-    """What even scores become when they are normalized. No decision needs that, but people see the total.
+    """What even scores become when they are normalized. No decision needs that, but users see the total.
 
     It is kept by plugin and score, because computing it takes longer than all else about a new shape.
     """

@@ -147,11 +147,11 @@ class Shape:
         for slot in self._pod_filters:
             self._strike(feasible, slot, nodes)
         if cluster.nominations:
-            crowded = NominatedNodes(cluster, self.pod)
+            with_nominated = NominatedNodes(cluster, self.pod)
             for slot in self._pod_filters:
-                left = feasible[crowded.rows]
-                bad = refused(rejections(slot, self.state, self.pod, crowded, left), len(left))
-                feasible[crowded.rows] = left & ~bad
+                left = feasible[with_nominated.rows]
+                bad = refused(rejections(slot, self.state, self.pod, with_nominated, left), len(left))
+                feasible[with_nominated.rows] = left & ~bad
         self.feasible = feasible
         self.feasible_count = int(np.count_nonzero(feasible))
         ranked = np.zeros(size, np.int64)

@@ -1,4 +1,4 @@
-"""Which of equally good nodes a pod goes to."""
+"""Chooses among equally good nodes."""
 
 import hashlib
 
@@ -10,7 +10,7 @@ from longshore.cluster.arrays import Ints
 from longshore.engine.decision.shapes import Shape
 from longshore.framework.profile import Profile
 
-# So many rows are searched first: if many nodes are equal, one is found soon.
+# This many rows are searched first: if many nodes are equal, one is found soon.
 _GLANCE = 256
 
 

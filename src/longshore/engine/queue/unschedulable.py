@@ -104,7 +104,7 @@ class UnschedulablePods:
     """All pods that wait for an event."""
 
     def __init__(self, plugins: QueuePlugins, *, longest: float) -> None:
-        """`longest`: after so many seconds a rejected pod is tried again without an event."""
+        """`longest`: after this many seconds a rejected pod is tried again without an event."""
         self._plugins = plugins
         self._longest = longest
         # All that ever were: profiles have few plugins, and their combinations recur.

@@ -51,10 +51,7 @@ class NodeResourcesBalancedAllocation:
         return _HALF + (_HALF + gain >> 1)
 
     def _balance_before(self, requests: list[ScoredRequest], nodes: Nodes) -> Amount:
-        """Return the balance without the pod.
-
-        For all nodes it is cached, since it is the same for all pods.
-        """
+        """Return the balance without the pod. It is cached for all nodes: all pods share it."""
         without = [(resource, column, weight, 0) for resource, column, weight, _ in requests]
         if (
             not isinstance(nodes.rows, slice)

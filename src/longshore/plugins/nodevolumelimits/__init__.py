@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node can attach only so many volumes of each CSI driver.
+"""NodeVolumeLimits: a node can attach only a limited number of volumes of each CSI driver.
 
 `plugin` compares a pod's volumes with the limits, `volumes` finds the volumes of a pod, and `attached` counts
 the volumes that each node already has.

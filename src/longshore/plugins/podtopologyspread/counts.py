@@ -133,10 +133,7 @@ class Count:
         return domains.at(self._sums, nodes.rows) > highest
 
     def change(self, pod: Pod, row: int, number: int) -> None:
-        """Count the pod `number` more times on the row.
-
-        A terminating one counts here, as in kube-scheduler.
-        """
+        """Count the pod `number` more times on the row, even if terminating, as in kube-scheduler."""
         domains = self.spread.domains
         if not domains.counts(row) or not selects(self.spread.constraint.selector, pod.metadata.labels):
             return

@@ -145,10 +145,7 @@ class Candidates:
         return None
 
     def _index(self) -> dict[str, dict[str, list[int]]]:
-        """Index the volumes by a label that their nodes must have.
-
-        Most belong to a single node, or to a zone.
-        """
+        """Index the volumes by a label that their nodes must have. Most belong to a single node or zone."""
         by_label: dict[str, dict[str, list[int]]] = {}
         for place, one in enumerate(self._found):
             terms = () if one.nodes is None else one.nodes.node_selector_terms

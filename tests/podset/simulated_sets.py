@@ -36,7 +36,7 @@ from longshore.testing import NodeBuilder, PodBuilder, node, pod, service
 Planner = Callable[[PlanRequest], Mapping[str, str]]
 T = TypeVar("T", bound=Effect)
 
-# Some day, so that times look like times.
+# Any date, so that timestamps look real.
 EPOCH = 1_800_000_000.0
 
 
@@ -55,10 +55,10 @@ def podset_engine(args: Mapping[str, object] | None = None) -> Engine:
 
 
 class Sets(Simulation):
-    """Time goes on by `after`; the set `batch` is the one that most tests are about.
+    """A simulation in which `after` advances the time. Most tests use the set `batch`.
 
-    `asked` is all that engines have asked for. If it is strict, no pod is bound elsewhere than the stored
-    plan says, not even for a moment.
+    `asked` has all effects that engines yielded. If `strict`, no pod may be bound to another node than in the
+    stored plan, not even for a moment.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Sets(Simulation):
         self.run(until=self.now + seconds)
 
     def start_again(self, seed: int | None = None) -> None:
-        """The scheduler is killed and started; with a seed it lists the objects in a random order."""
+        """Kill the scheduler and start another. With a seed it lists the objects in a random order."""
         order = None if seed is None else random.Random(seed).shuffle
         self.restart(podset_engine(self._args), order=order)
 
@@ -120,7 +120,7 @@ class Sets(Simulation):
         return [effect for effect in self.asked if isinstance(effect, kind)]
 
     def plan_writes(self) -> list[CreateObject | PatchObject]:
-        """The writes of plans themselves, not of their status."""
+        """The writes of plans, without writes of their status."""
         creates = [each for each in self.asked_for(CreateObject) if each.kind is SchedulePlan]
         patches = [each for each in self.asked_for(PatchObject) if each.kind is SchedulePlan]
         return [*creates, *(each for each in patches if each.subresource != "status")]
@@ -171,13 +171,13 @@ class Sets(Simulation):
         self.add(replace(old, metadata=replace(old.metadata, labels=labels)))
 
     def condition(self, name: str, namespace: str = "default") -> tuple[str, str]:
-        """Why the pod is not scheduled: reason and message."""
+        """Return the reason and the message of the pod's condition, which say why it is not scheduled."""
         conditions = self.pod(name, namespace).status.conditions
         (found,) = [c for c in conditions if c.type == "PodScheduled"]
         return found.reason, found.message
 
     def reasons_told(self, name: str) -> list[str]:
-        """The reasons of all events about objects of this name, in order."""
+        """Return the reasons of all events about objects with this name, in order."""
         return [event.reason for event in self.cluster.events if event.name == name]
 
 
@@ -220,7 +220,7 @@ def plan_by_hand(entries: Mapping[str, str], podset: str = "batch", *, labeled: 
 
 
 def planner(name: str = "planner", podset: str = "default", *, namespace: str = "planner-system") -> Service:
-    """The service of a planner for the set, or for all sets that have none."""
+    """Return the Service of a planner for the set, or for all sets without their own planner."""
     found = service(name, namespace=namespace)
     labels = {f"planner.ciena.io/{podset}": "enabled"}
     return replace(found, metadata=replace(found.metadata, labels=labels))
