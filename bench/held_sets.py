@@ -11,6 +11,7 @@ from bench.usage import usage
 from longshore.api.pod_set import API_VERSION, PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME
 from longshore.ask.pod_sets import read
 from longshore.dev.component import Component
+from longshore.engine.cycle.reporting import POD_SCHEDULED
 from longshore.errors import UserError
 from longshore.kube.resources import PODS, SCHEDULE_TRIGGERS
 from longshore.podset.texts import REASON_WAITING
@@ -89,7 +90,8 @@ async def _wait_until_held(scheduler: Component, stage: Stage, crowd: Crowd) -> 
 async def _all_held(stage: Stage, crowd: Crowd) -> bool:
     """Whether every pod has its condition, and every trigger its number of held pods and its time to fire."""
     found = await read(stage.client, namespace=NAMESPACE)
-    explained = [pod for pod in found.pods if any(c.reason == REASON_WAITING for c in pod.status.conditions)]
+    conditions = [pod.status.condition(POD_SCHEDULED) for pod in found.pods]
+    explained = [each for each in conditions if each is not None and each.reason == REASON_WAITING]
     waiting = [each for each in found.triggers if each.status.held == crowd.pods and each.status.fire_at]
     bound = any(pod.spec.node_name for pod in found.pods)
     return not bound and len(explained) == crowd.sets * crowd.pods and len(waiting) == crowd.sets

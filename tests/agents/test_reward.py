@@ -101,6 +101,17 @@ def test_a_node_recovers_while_a_pod_stays_up_there() -> None:
     assert scores(simulation.engine, typed("new"))["n1"] == 60
 
 
+def test_a_node_recovers_when_a_pod_that_was_scheduled_there_completes() -> None:
+    simulation = Simulation(learning(), start_time=1.0, run_time=5.0)
+    simulation.create(NODES[0])
+    fail(simulation, *"abcde")
+    simulation.create(typed("new"), at=10.0)
+    simulation.run(until=15.0)
+    assert scores(simulation.engine, typed("newer"))["n1"] == 50
+    simulation.run(until=17.0)
+    assert scores(simulation.engine, typed("newer"))["n1"] == 60
+
+
 def test_an_avoided_node_is_tried_again_after_some_half_lives() -> None:
     simulation = begun(halfLife="1h")
     fail(simulation, *"abcdefghij")

@@ -97,7 +97,7 @@ def test_a_hundred_nodes_from_up_to_down(cache: Path) -> None:
     processes = _processes("dev")
     assert len(processes) == 5
     down = longshore("down")
-    assert (down.returncode, down.stderr) == (0, "cluster dev has ended\n")
+    assert (down.returncode, down.stderr) == (0, "cluster dev is stopped\n")
     assert not any(process.alive for process in processes)
     assert not (cache / "clusters" / "dev").exists()
 
@@ -112,7 +112,7 @@ def test_killed_supervisor_takes_everything_with_it_and_the_name_is_free(cache: 
     os.kill(kwok.pid, signal.SIGKILL)
     eventually(_listed, lambda listed: listed[0]["state"] == "degraded")
     assert _listed()[0]["ended"] == ["kwok"]
-    assert "degraded (kwok ended)" in longshore("list").stdout
+    assert "degraded (kwok stopped)" in longshore("list").stdout
     assert longshore("kubectl", "--name", "one", "get", "nodes").returncode == 0
 
     os.kill(processes[0].pid, signal.SIGKILL)

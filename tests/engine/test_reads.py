@@ -1,15 +1,22 @@
 """What a plugin reads of pods: the same from a watch, in the simulator and on a record, or a clear error."""
 
+import json
+import operator
+from collections.abc import Callable
+from copy import copy
+from functools import partial
+
 import msgspec
 import pytest
 from tests.engine.stage import configuration, profile
 
 from longshore.api import Change, Pod, PodCondition
+from longshore.api.kept import KeptAnnotations, KeptConditions
 from longshore.cluster import OneNode, PodInfo
 from longshore.engine import Bind, Engine, SetCondition
-from longshore.framework import Reads, filter_plugin
+from longshore.framework import Reads, UndeclaredRead, filter_plugin
 from longshore.framework.functions import FunctionPlugin
-from longshore.framework.reads import EVERYTHING
+from longshore.framework.reads import EVERYTHING, kept_of
 from longshore.kube._pb import kubernetes_pb2 as pb
 from longshore.kube.resources import WHOLE_PODS, pods_with
 from longshore.sim import Simulation, schedule
@@ -138,10 +145,22 @@ def test_a_prefix_declares_every_annotation_of_a_domain(world: str) -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_why_a_pod_waits_can_be_read_without_a_declaration(world: str) -> None:
+@pytest.mark.parametrize("kind", ["PodScheduled", "PodResizePending", "DisruptionTarget"])
+def test_conditions_that_longshore_itself_needs_have_to_be_declared_too(world: str, kind: str) -> None:
+    @filter_plugin
+    def forgetful(pod: PodInfo, _node: OneNode) -> None:
+        pod.condition(kind)
+
+    node, message = run_in(world, forgetful)
+    assert node == ""
+    assert f'the condition "{kind}" of the pod is not kept' in message
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_plugin_reads_why_a_pod_waits(world: str) -> None:
     seen: list[str] = []
 
-    @filter_plugin
+    @filter_plugin(reads=Reads(pod_conditions=("PodScheduled",)))
     def looks(pod: PodInfo, _node: OneNode) -> None:
         condition = pod.condition("PodScheduled")
         seen.append("" if condition is None else condition.reason)
@@ -150,30 +169,146 @@ def test_why_a_pod_waits_can_be_read_without_a_declaration(world: str) -> None:
     assert seen == ["Unschedulable"]
 
 
+def neighbors_conditions(kind: str, reads: Reads) -> tuple[list[float], str]:
+    """Return when a plugin could read the condition of a neighbor, and the condition of the pod that asks.
+
+    The neighbor is assumed on the node from 0 s on, and the watch confirms it at 10 s.
+    """
+    times: list[float] = []
+
+    @filter_plugin(reads=reads)
+    def looks(_pod: PodInfo, node: OneNode) -> None:
+        for each in node.pods:
+            assert each.condition(kind) is None
+            times.append(simulation.now)
+
+    engine = Engine(configuration(profile(looks)), plugins={"Looks": lambda _args, _handle: looks})
+    simulation = Simulation(engine, watch_latency=10.0)
+    simulation.create(NODE, pod("first"))
+    simulation.create(pod("while-assumed"), at=2.0)
+    simulation.create(pod("once-confirmed"), at=30.0)
+    simulation.run(until=60.0)
+    told = simulation.cluster.pods["default/while-assumed"].status.condition("PodScheduled")
+    return times, "" if told is None else told.message
+
+
+def test_what_may_be_read_of_a_neighbor_is_the_same_before_and_after_the_watch_confirms_it() -> None:
+    times, _ = neighbors_conditions("PodResizePending", Reads(pod_conditions=("PodResizePending",)))
+    assert times == [12.0, 40.0, 40.0]
+    times, message = neighbors_conditions("PodResizePending", Reads())
+    assert times == []
+    assert 'the condition "PodResizePending" of the pod is not kept' in message
+
+
+OTHERS = {COST: "7"}
+MADE = PodCondition("Ready", "True")
+
+
 @pytest.mark.parametrize(
     "read",
     [
         lambda annotations: annotations[COST],
         lambda annotations: COST in annotations,
         lambda annotations: annotations.get(COST, ""),
+        lambda annotations: annotations.setdefault(COST, ""),
+        lambda annotations: annotations.pop(COST, ""),
+        lambda annotations: annotations.popitem(),
+        lambda annotations: operator.delitem(annotations, COST),
         dict,
         list,
+        lambda annotations: list(reversed(annotations)),
         lambda annotations: {**annotations},
-        lambda annotations: annotations | {},
         lambda annotations: {} | annotations,
+        partial(operator.ior, {}),
+        {}.update,
+        lambda annotations: annotations | {},
+        lambda annotations: annotations.__ior__({}),
+        lambda annotations: annotations == OTHERS,
+        lambda annotations: annotations != OTHERS,
+        partial(operator.eq, OTHERS),
         lambda annotations: annotations.items(),
         lambda annotations: annotations.values(),
+        lambda annotations: annotations.keys(),
+        copy,
+        json.dumps,
         bool,
         len,
     ],
 )
-def test_there_is_no_way_to_read_an_undeclared_annotation(read: object) -> None:
-    @filter_plugin
+def test_no_operation_of_a_dict_reads_undeclared_annotations(read: Callable[[object], object]) -> None:
+    @filter_plugin(reads=Reads(pod_annotations=(TEAM,)))
     def looks(pod: PodInfo, _node: OneNode) -> None:
-        read(pod.annotations)  # type: ignore[operator]
+        read(pod.annotations)
 
     placed = schedule(nodes=[NODE], pods=[WEB], plugins=[looks])
     assert "UndeclaredRead" in placed.pending["web"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda conditions: conditions[0],
+        lambda conditions: conditions[:1],
+        lambda conditions: MADE in conditions,
+        lambda conditions: conditions.count(MADE),
+        lambda conditions: conditions.index(MADE),
+        list,
+        tuple,
+        lambda conditions: (*conditions,),
+        lambda conditions: list(reversed(conditions)),
+        lambda conditions: operator.add(conditions, ()),
+        partial(operator.add, ()),
+        lambda conditions: conditions * 2,
+        lambda conditions: 2 * conditions,
+        lambda conditions: conditions == (MADE,),
+        lambda conditions: conditions != (MADE,),
+        partial(operator.eq, (MADE,)),
+        lambda conditions: conditions < (MADE,),
+        lambda conditions: conditions <= (MADE,),
+        lambda conditions: conditions > (MADE,),
+        lambda conditions: conditions >= (MADE,),
+        bool,
+        len,
+    ],
+)
+def test_no_operation_of_a_tuple_reads_undeclared_conditions(read: Callable[[object], object]) -> None:
+    @filter_plugin(reads=Reads(pod_conditions=("Ready",)))
+    def looks(pod: PodInfo, _node: OneNode) -> None:
+        read(pod.pod.status.conditions)
+
+    placed = schedule(nodes=[NODE], pods=[WEB], plugins=[looks])
+    assert "UndeclaredRead" in placed.pending["web"]
+
+
+# What does not return annotations or conditions: printing is for people, and dicts have no order.
+UNCHECKED: dict[type, str] = {
+    KeptAnnotations: "__repr__ __sizeof__ __lt__ __le__ __gt__ __ge__ __setitem__ clear fromkeys update",
+    KeptConditions: "__repr__ __hash__ __getnewargs__",
+}
+
+
+@pytest.mark.parametrize(("kept", "base"), [(KeptAnnotations, dict), (KeptConditions, tuple)])
+def test_every_method_that_reads_is_checked(kept: type, base: type) -> None:
+    construction = {"__new__", "__init__", "__getattribute__", "__class_getitem__"}
+    methods = {name for name in vars(base) if callable(getattr(base, name))} - construction
+    unchecked = {name for name in methods if vars(kept).get(name) in (None, vars(base)[name])}
+    assert unchecked == set(UNCHECKED[kept].split())
+
+
+def test_pods_of_one_scheduler_are_comparable() -> None:
+    kept = kept_of(Reads(pod_annotations=(TEAM,), pod_conditions=("Ready",)))
+    one, same = kept.pod(WEB), kept.pod(WEB.on("n1"))
+    other = kept.pod(WEB.annotations(**{TEAM: "red"}).condition("Ready", "True"))
+    assert one.metadata == same.metadata
+    assert one.metadata != other.metadata
+    assert one.status != other.status
+    assert hash(one.status.conditions) == hash(kept.pod(WEB).status.conditions)
+
+
+def test_pods_of_which_different_names_are_kept_are_not_comparable() -> None:
+    one, other = kept_of(Reads(("a",))).pod(WEB), kept_of(Reads(("b",))).pod(WEB)
+    with pytest.raises(UndeclaredRead, match="not every annotation"):
+        assert one.metadata != other.metadata
 
 
 def test_a_field_that_one_plugin_declares_can_be_read_by_all() -> None:

@@ -12,6 +12,7 @@ from tests.framework.clusters import ECHOES, FAILS, PLAN, REQUEST, Stage, real, 
 
 from longshore.api import Change, Pod, PodCondition, Service
 from longshore.api.config_map import ConfigMap
+from longshore.api.kept import kept_condition
 from longshore.api.meta import ApiObject
 from longshore.engine import (
     Answered,
@@ -158,7 +159,7 @@ async def test_an_eviction_writes_the_condition_and_deletes_the_pod(stage: Stage
         pods = [each.new for each in changes if each.new is not None]
         return any(
             pod.metadata.deletion_timestamp is not None
-            and pod.status.condition("DisruptionTarget") is not None
+            and kept_condition(pod.status.conditions, "DisruptionTarget") is not None
             for pod in pods
         )
 

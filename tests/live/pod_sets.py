@@ -18,6 +18,7 @@ from tests.deploy.custom_resources import install as install_kinds
 from tests.live.pods import manifest
 
 from longshore.api import Change, Pod, SchedulePlan, ScheduleTrigger, Service, plan_name
+from longshore.api.kept import kept_condition
 from longshore.api.pod_set import PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULE, SCHEDULER_NAME
 from longshore.dev import ControlPlane
 from longshore.kube import Client, load
@@ -153,7 +154,7 @@ class World:
     def condition(self, pod: str) -> tuple[str, str]:
         """Return the reason and the message of the PodScheduled condition, empty if the pod is bound."""
         waits = pod in self.pods and not self.pods[pod].spec.node_name
-        found = self.pods[pod].status.condition("PodScheduled") if waits else None
+        found = kept_condition(self.pods[pod].status.conditions, "PodScheduled") if waits else None
         return (found.reason, found.message) if found is not None else ("", "")
 
     def trigger_condition(self, kind: str, name: str = "go") -> tuple[str, str]:

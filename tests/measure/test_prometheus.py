@@ -201,7 +201,7 @@ async def test_a_query_that_fails_costs_its_measure_alone(prometheus: MonitoredN
     assert of(values, name).keys() == {"cpu/std", "memory/mean", "memory/std"}
     reasons = [line["reason"] for line in told]
     assert len(reasons) == 2
-    assert reasons[0].startswith(f"cpu/mean: {prometheus.url} answers 400: ")
+    assert reasons[0].startswith(f"cpu/mean: {prometheus.url} answered 400: ")
     assert (
         "congestion: the query returned scalar, but must return an instant vector: scalar(vector(1))"
         in reasons

@@ -1,7 +1,7 @@
-"""Annotations and conditions of pods, of which only those are kept that a plugin declares.
+"""Annotations and conditions of pods, of which plugins can read only those that one of them declares.
 
 A scheduler decodes and stores 100,000 pods, so it keeps little of each. Reading an annotation or a condition
-that is not kept raises `UndeclaredRead` rather than returning nothing.
+that no plugin declares raises `UndeclaredRead` rather than returning nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ ALL = "*"
 
 
 class UndeclaredRead(Exception):
-    """A plugin reads an annotation or a condition that none of the plugins declares to read."""
+    """A plugin reads an annotation or a condition that no plugin of the scheduler declares."""
 
 
 class Names:
@@ -59,13 +59,42 @@ class Names:
             )
 
 
-def _checked(base: type, method: str) -> Callable[..., Any]:
+def _whole(base: type, method: str) -> Callable[..., Any]:
     """Return the method of the base class, preceded by a check that everything is kept."""
     unchecked = getattr(base, method)
 
-    def call(self: Any, *args: Any, **named: Any) -> Any:
+    def call(self: Any, *args: Any) -> Any:
         self.names.check_all()
-        return unchecked(self, *args, **named)
+        return unchecked(self, *args)
+
+    return call
+
+
+def _by_name(base: type, method: str) -> Callable[..., Any]:
+    """Return the method of the base class, preceded by a check that this name is kept."""
+    unchecked = getattr(base, method)
+
+    def call(self: Any, name: str, *args: Any) -> Any:
+        self.names.check(name)
+        return unchecked(self, name, *args)
+
+    return call
+
+
+def _compared(base: type, method: str) -> Callable[..., Any]:
+    """Return the comparison of the base class, preceded by a check that both values are comparable.
+
+    They are if the same names are kept of both, or everything.
+    """
+    unchecked = getattr(base, method)
+
+    def call(self: Any, other: object) -> Any:
+        names = other.names if isinstance(other, (KeptAnnotations, KeptConditions)) else None
+        if names is not self.names:
+            self.names.check_all()
+            if names is not None:
+                names.check_all()
+        return unchecked(self, other)
 
     return call
 
@@ -79,26 +108,26 @@ class KeptAnnotations(dict[str, str]):
         super().__init__(annotations)
         self.names = names
 
-    def __getitem__(self, name: str) -> str:
-        self.names.check(name)
-        return super().__getitem__(name)
-
-    def __contains__(self, name: object) -> bool:
-        self.names.check(str(name))
-        return super().__contains__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self.names.check(name)
-        return super().get(name, default)
-
-    __iter__ = _checked(dict, "__iter__")
-    __len__ = _checked(dict, "__len__")
-    keys = _checked(dict, "keys")
-    values = _checked(dict, "values")
-    items = _checked(dict, "items")
-    copy = _checked(dict, "copy")
-    __or__ = _checked(dict, "__or__")
-    __ror__ = _checked(dict, "__ror__")
+    __getitem__ = _by_name(dict, "__getitem__")
+    __contains__ = _by_name(dict, "__contains__")
+    __delitem__ = _by_name(dict, "__delitem__")
+    get = _by_name(dict, "get")
+    setdefault = _by_name(dict, "setdefault")
+    pop = _by_name(dict, "pop")
+    __iter__ = _whole(dict, "__iter__")
+    __reversed__ = _whole(dict, "__reversed__")
+    __len__ = _whole(dict, "__len__")
+    keys = _whole(dict, "keys")
+    values = _whole(dict, "values")
+    items = _whole(dict, "items")
+    copy = _whole(dict, "copy")
+    popitem = _whole(dict, "popitem")
+    __or__ = _whole(dict, "__or__")
+    __ror__ = _whole(dict, "__ror__")
+    __ior__ = _whole(dict, "__ior__")
+    __eq__ = _compared(dict, "__eq__")
+    __ne__ = _compared(dict, "__ne__")
+    __hash__ = None
 
 
 class KeptConditions(tuple[Any, ...]):
@@ -111,13 +140,35 @@ class KeptConditions(tuple[Any, ...]):
         self.names = names
         return self
 
-    __iter__ = _checked(tuple, "__iter__")
-    __len__ = _checked(tuple, "__len__")
-    __getitem__ = _checked(tuple, "__getitem__")
-    __contains__ = _checked(tuple, "__contains__")
-    __add__ = _checked(tuple, "__add__")
+    __iter__ = _whole(tuple, "__iter__")
+    __len__ = _whole(tuple, "__len__")
+    __getitem__ = _whole(tuple, "__getitem__")
+    __contains__ = _whole(tuple, "__contains__")
+    count = _whole(tuple, "count")
+    index = _whole(tuple, "index")
+    __add__ = _whole(tuple, "__add__")
+    __mul__ = _whole(tuple, "__mul__")
+    __rmul__ = _whole(tuple, "__rmul__")
+    __eq__ = _compared(tuple, "__eq__")
+    __ne__ = _compared(tuple, "__ne__")
+    __lt__ = _compared(tuple, "__lt__")
+    __le__ = _compared(tuple, "__le__")
+    __gt__ = _compared(tuple, "__gt__")
+    __ge__ = _compared(tuple, "__ge__")
+    __hash__ = tuple.__hash__
+
+    def __radd__(self, other: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (*other, *self)
 
 
 def kept_conditions(conditions: tuple[Any, ...]) -> Iterator[Any]:
     """Iterate over the kept conditions without a check: for Longshore's own code, not for plugins."""
     return tuple.__iter__(conditions)
+
+
+def kept_condition(conditions: tuple[Any, ...], kind: str) -> Any | None:
+    """Return the condition of this type, or None if it is absent or not kept.
+
+    For Longshore's own code, not for plugins.
+    """
+    return next((each for each in kept_conditions(conditions) if each.type == kind), None)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from longshore.api.kept import KeptConditions, kept_conditions
+from longshore.api.kept import KeptConditions, kept_condition
 from longshore.api.meta import ApiObject, ApiStruct
 from longshore.api.node import Taint
 from longshore.api.selectors import LabelSelector
@@ -178,10 +178,11 @@ class PodStatus(ApiStruct):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
     def condition(self, kind: str) -> PodCondition | None:
-        """Return the condition of this type, if the pod has it. Raise UndeclaredRead if it is not kept."""
+        """Return the condition of this type, or None. Raise UndeclaredRead if no plugin declares the type."""
         if isinstance(self.conditions, KeptConditions):
             self.conditions.names.check(kind)
-        return next((each for each in kept_conditions(self.conditions) if each.type == kind), None)
+        condition: PodCondition | None = kept_condition(self.conditions, kind)
+        return condition
 
 
 class Pod(ApiObject):

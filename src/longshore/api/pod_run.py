@@ -49,7 +49,7 @@ class PodRun(ApiObject):
 
     @classmethod
     def of(cls, pod: Pod) -> "PodRun":
-        """Return the view of an ordinary pod, which shows only the phase."""
+        """Return the view of an ordinary pod, which shows only the phase, and no runs of containers."""
         meta = pod.metadata
         return cls(
             metadata=ObjectMeta(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from longshore.api import Pod, ScheduleTrigger, format_duration
+from longshore.api.kept import kept_condition
 from longshore.api.pod_set import POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULE
 from longshore.ask.pod_sets import list_custom, set_name, some
 from longshore.errors import UserError
@@ -163,7 +164,7 @@ def _timed_out(trigger: Triggered, waiting: Sequence[Pod], timeout: float) -> st
     names = sorted(pod.metadata.name for pod in waiting)
     podset = f"{trigger.namespace}/{trigger.pod_set}"
     message = f"timed out after {format_duration(timeout)}: pods of set {podset} still wait"
-    conditions = [pod.status.condition("PodScheduled") for pod in waiting]
+    conditions = [kept_condition(pod.status.conditions, "PodScheduled") for pod in waiting]
     reason = next((each.message for each in conditions if each is not None), "")
     return f"{message}: {some(names)}" + (f" ({reason})" if reason else "")
 

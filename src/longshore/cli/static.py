@@ -146,7 +146,7 @@ def _scheduler(
     import structlog
     from msgspec.structs import replace
 
-    from longshore.engine import Bind, Engine, Succeeded
+    from longshore.engine import Answered, Bind, Engine, Succeeded
     from longshore.engine.events import Outcome
     from longshore.kube.operations import Write, log_write
     from longshore.live.static import StaticScheduler
@@ -167,17 +167,16 @@ def _scheduler(
     def on_write(effect: Write, outcome: Outcome) -> None:
         if not isinstance(effect, Bind):
             log_write(effect, outcome)
-        elif isinstance(outcome, Succeeded):
+        elif isinstance(outcome, Succeeded | Answered):
             counts.bound(namespace=effect.namespace, pod=effect.name, node=effect.node)
             log.info(f"Pod {effect.name} scheduled on node {effect.node}")
         else:
-            status, reason = getattr(outcome, "status", 0), getattr(outcome, "reason", "")
             counts.refused(
                 namespace=effect.namespace,
                 pod=effect.name,
                 node=effect.node,
-                http_status=status,
-                reason=reason,
+                http_status=outcome.status,
+                reason=outcome.reason,
             )
             why = outcome.message
             log.error(f"Pod {effect.namespace}/{effect.name} not bound to node {effect.node}: {why}")

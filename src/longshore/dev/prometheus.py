@@ -113,8 +113,10 @@ def _exporting(nodes: MonitoredNodes) -> Iterator[int]:
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            # Prometheus may give up first. A traceback in this thread can break parsing in another one.
+            with suppress(ConnectionError):
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name it has there
             """Write no access log."""

@@ -81,8 +81,8 @@ class Plugin(Protocol):
     `weight: int`                  The weight of its Score where no configuration sets one. The default is 1.
     `wakes_on: Sequence[WakeOn]`   The events that may make a pod schedulable that this plugin rejected. By
                                    default any event may. If it is empty, only a change of the pod itself may.
-    `reads: Reads`                 The annotations and conditions of pods that the plugin reads. By default it
-                                   reads none, and reading one raises `UndeclaredRead`.
+    `reads: Reads`                 The annotations and conditions of pods that the plugin reads; by default
+                                   none. Reading one that no plugin declares raises `UndeclaredRead`.
     """
 
     @property

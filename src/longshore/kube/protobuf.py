@@ -40,7 +40,7 @@ from longshore.api import (
     TopologySpreadConstraint,
     Volume,
 )
-from longshore.api.kept import KeptConditions, Names
+from longshore.api.kept import Names
 from longshore.api.meta import ApiObject
 from longshore.api.timestamps import format_timestamp
 from longshore.framework.reads import NOTHING, Kept, kept_of
@@ -201,14 +201,12 @@ _tags = Shared(_condition_tags)
 
 
 def _pod_status(key: tuple[Any, ...]) -> PodStatus:
-    phase, nominated, started, names, conditions, resized, claims = key
+    phase, nominated, started, types, conditions, resized, claims = key
     containers, init_containers, resources, allocated = resized
     return PodStatus(
         _strings[phase],
         _strings[nominated],
-        KeptConditions(names, [each for each in map(_decode_condition, conditions) if each.type in names])
-        if conditions
-        else names.no_conditions,
+        types.of(map(_decode_condition, conditions)),
         _times[started] if started else None,
         tuple(_container_status_of[key] for key in containers),
         tuple(_container_status_of[key] for key in init_containers),
@@ -238,17 +236,17 @@ def decode_pod(raw: bytes, kept: Kept = _BY_DEFAULT) -> Pod:
     # A pod of the first generation has what its spec asks for: a resize would have made it the second.
     # Servers before 1.34 do not count generations.
     never_resized = message.metadata.generation == 1
-    # Whether a resize is pending is all that is kept of the conditions of most pods on nodes.
+    # Unless plugins declare conditions, a pod on a node keeps only those of a resize and of its end.
     ending = bool(message.metadata.deletion_timestamp)
-    names = kept.condition_names(assigned=bool(node_name), ending=ending)
+    types = kept.condition_types(assigned=bool(node_name), ending=ending)
     nothing = node_name and never_resized and not ending and not kept.declares_conditions
     conditions = () if nothing else status.conditions[:]
-    tags = _tags[names]
+    tags = _tags[types.kept]
     status_key = (
         status.phase,
         status.nominated_node_name,
         status.start_time,
-        names,
+        types,
         tuple([each for each in conditions if each.startswith(tags)]),
         _NEVER_RESIZED if never_resized else _resized_key(status),
         tuple(status.resource_claim_statuses[:]) if claims else (),

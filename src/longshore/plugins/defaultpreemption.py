@@ -8,6 +8,7 @@ until the node changes, so that most of the work is already done for the next po
 from collections.abc import Iterable, Sequence
 
 from longshore.api import Pod, PodDisruptionBudget
+from longshore.api.kept import kept_condition
 from longshore.api.selectors import InvalidSelector, selects
 from longshore.cluster import OneNode, PodInfo
 from longshore.framework import (
@@ -175,7 +176,7 @@ def _gives_way(other: PodInfo, pod: PodInfo) -> bool:
 def _is_preempted(pod: Pod) -> bool:
     if pod.metadata.deletion_timestamp is None:
         return False
-    target = pod.status.condition("DisruptionTarget")
+    target = kept_condition(pod.status.conditions, "DisruptionTarget")
     return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 

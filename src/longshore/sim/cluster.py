@@ -312,7 +312,7 @@ class _Watch:
         kind = kind_of(change.object)
         if kind in self._kinds:
             self._tell(change)
-        # Pods are also watched as PodRun, by plugins that learn from how pods run.
+        # Plugins that learn from how pods run watch them as PodRun. Here these have a phase only.
         if kind is Pod and PodRun in self._kinds:
             old, new = (None if pod is None else PodRun.of(pod) for pod in (change.old, change.new))
             self._tell(Change(old, new))
