@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 from tests.live.pods import condition, create, manifest, pods
+from tests.waiting import eventually_async
 
-from longshore.api import PodCondition
+from longshore.api import Namespace, PodCondition
 from longshore.dev import ControlPlane
 from longshore.engine import Answered, Evict, Failed, Gone, Nominate, Outcome, Run, SetCondition
 from longshore.framework.effects import Operation, Tell
@@ -201,3 +202,22 @@ class AcceptsEverything:
     async def send(self, *_arguments: Any, **_more: Any) -> Response:
         await asyncio.sleep(0.01)
         return Response(200, b"{}", None)
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+async def test_a_watch_that_ends_while_it_reports_what_exists_reports_nothing_more(
+    control_plane: ControlPlane, end: str
+) -> None:
+    """A cluster has several namespaces from the beginning, and they come all at once."""
+    heard: list[str] = []
+    async with Client(load(control_plane.kubeconfig)) as client:
+        cluster = KubeCluster(client)
+
+        def hear(_change: object) -> None:
+            heard.append("change")
+            cancel() if end == "cancel" else cluster.close()
+
+        cancel = cluster.watch([Namespace], hear, lambda: heard.append("synced"))
+        await eventually_async(lambda: heard, what="heard")
+        await cluster.drain(within=5.0)
+    assert heard == ["change"]

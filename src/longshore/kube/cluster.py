@@ -121,7 +121,7 @@ class KubeCluster:
         def cancel() -> None:
             nonlocal waiting
             waiting = False
-            _cancel_all(tasks)
+            _end(mirrors, tasks)
 
         mirrors += [self._mirror(kind, on_change, synced) for kind in kinds]
         tasks = [asyncio.create_task(mirror.run()) for mirror in mirrors]
@@ -145,7 +145,8 @@ class KubeCluster:
 
     def close(self) -> None:
         self._closed = True
-        _cancel_all([*self._mirrors, *self._requests, *self._runs])
+        _end(self._mirrors.values(), self._mirrors)
+        _cancel_all([*self._requests, *self._runs])
 
     async def broken(self) -> None:
         """Wait until a watch fails because of a bug, and raise the error."""
@@ -221,6 +222,12 @@ class KubeCluster:
 
 def _reflector(mirror: Reflector[Any] | CustomMirror) -> Reflector[Any]:
     return mirror.reflector if isinstance(mirror, CustomMirror) else mirror
+
+
+def _end(mirrors: Iterable[Reflector[Any] | CustomMirror], tasks: Iterable[asyncio.Task[None]]) -> None:
+    for mirror in mirrors:
+        _reflector(mirror).mute()
+    _cancel_all(tasks)
 
 
 def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -90,6 +90,11 @@ class Reflector(Generic[T]):
         """Whether all objects that existed at the beginning are known."""
         return self.synced.is_set()
 
+    def mute(self) -> None:
+        """Report nothing more, not even what was read already."""
+        self._on_change = lambda _change: None
+        self.on_synced = lambda: None
+
     async def run(self) -> None:
         """Mirror until cancelled. Failures of the server or the network only cause waiting."""
         while True:
