@@ -19,7 +19,7 @@ from longshore.api import (
 from longshore.cluster import PodInfo
 from longshore.framework import Code, CycleState, Status
 from longshore.plugins.nodevolumelimits.plugin import REASON, NodeVolumeLimits
-from longshore.plugins.nodevolumelimits.volumes import NO_CLAIM_NAME, Unusable
+from longshore.plugins.nodevolumelimits.volumes import NO_CLAIM_NAME, UnusableVolume
 from longshore.testing import csi_node, node, pod, pv, pvc, storage_class
 from longshore.testing.metadata import replace
 
@@ -125,7 +125,7 @@ def test_a_claim_that_was_not_created_for_the_ephemeral_volume_is_an_error() -> 
     storage = world()
     storage.put(pvc("web-scratch", storage_class="fast"))
     words = r"PVC default/web-scratch was not created for pod default/web \(pod is not owner\)"
-    with pytest.raises(Unusable, match=words):
+    with pytest.raises(UnusableVolume, match=words):
         reasons(NodeVolumeLimits(), pod("web").ephemeral_claim("scratch"), storage.cluster)
 
 
@@ -133,7 +133,7 @@ def test_a_foreign_claim_of_another_pod_on_the_node_is_an_error() -> None:
     storage = world()
     storage.put(pvc("old-scratch", storage_class="fast"))
     storage.cluster.add_pod(pod("old").ephemeral_claim("scratch").on("n1"))
-    with pytest.raises(Unusable, match="was not created for pod default/old"):
+    with pytest.raises(UnusableVolume, match="was not created for pod default/old"):
         reasons(NodeVolumeLimits(), pod("web").claim("a"), storage.cluster)
 
 
@@ -144,7 +144,7 @@ def test_a_missing_claim_is_reported_for_each_node() -> None:
 
 
 def test_a_claim_without_a_name_is_an_error() -> None:
-    with pytest.raises(Unusable, match=NO_CLAIM_NAME):
+    with pytest.raises(UnusableVolume, match=NO_CLAIM_NAME):
         reasons(NodeVolumeLimits(), pod("web").claim(""), world().cluster)
 
 

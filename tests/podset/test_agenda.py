@@ -3,13 +3,13 @@
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from longshore.podset.agenda import Agenda, SetKey
+from longshore.podset.due_sets import DueSets, SetKey
 
 A, B = ("default", "a"), ("default", "b")
 
 
 def test_the_earliest_time_counts() -> None:
-    agenda = Agenda()
+    agenda = DueSets()
     agenda.put(A, 5.0)
     agenda.put(A, 9.0)
     agenda.put(A, 3.0)
@@ -20,7 +20,7 @@ def test_the_earliest_time_counts() -> None:
 
 
 def test_a_set_that_is_due_is_taken_off_and_may_be_put_on_again() -> None:
-    agenda = Agenda()
+    agenda = DueSets()
     agenda.put(A, 1.0)
     agenda.put(B, 2.0)
     assert agenda.due(1.0) == [A]
@@ -31,7 +31,7 @@ def test_a_set_that_is_due_is_taken_off_and_may_be_put_on_again() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.integers(0, 9), st.booleans())))
 def test_the_agenda_agrees_with_a_table_of_times(steps: list[tuple[SetKey, int, bool]]) -> None:
-    agenda, table = Agenda(), dict[SetKey, float]()
+    agenda, table = DueSets(), dict[SetKey, float]()
     for key, at, look in steps:
         if look:
             expected = sorted((due, key) for key, due in table.items() if due <= at)

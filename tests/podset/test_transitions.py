@@ -12,11 +12,11 @@ from longshore.api import Pod
 from longshore.podset.members import GATE, Facts, Member, Members
 from longshore.podset.stages import ADMITTED, IN_PERMIT, MISSING, Stage
 from longshore.podset.transitions import (
-    Action,
     Do,
-    Event,
     FoundStored,
     Left,
+    MemberAction,
+    MemberEvent,
     NotBound,
     PlannedAgain,
     PlanStored,
@@ -47,7 +47,7 @@ class Watched:
         self.members = observed(pods, self.facts)
         self.did: list[tuple[Do, str]] = []
 
-    def happens(self, *events: Event) -> "Watched":
+    def happens(self, *events: MemberEvent) -> "Watched":
         self.did = []
         for event in events:
             reaction = react(self.members, event, self.facts)
@@ -190,7 +190,7 @@ class History(RuleBasedStateMachine):
         # The pods that wait on Permit in the engine.
         self.in_permit: set[str] = set()
 
-    def happens(self, event: Event) -> list[Action]:
+    def happens(self, event: MemberEvent) -> list[MemberAction]:
         before = {each.uid: each for each in self.members}
         reaction = react(self.members, event, self.facts)
         # The function is pure: only the returned members differ.

@@ -34,7 +34,7 @@ class Wire(asyncio.Transport):
         self.statuses.append(int(data.split()[1]))
 
 
-class Connection(http_server.Connection):
+class Connection(http_server.ExtenderConnection):
     wire: Wire
 
 

@@ -45,7 +45,7 @@ class Wanted(msgspec.Struct, frozen=True, rename="camel"):
     budget: float
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PreviewedPod(msgspec.Struct, frozen=True):
     pod: str
     node: str
     # Whether the stored plan has it already.
@@ -69,7 +69,7 @@ class Preview(msgspec.Struct, frozen=True, rename="camel"):
     bound: float | None
     gap: float | None
     seconds: float
-    assignments: tuple[Placed, ...]
+    assignments: tuple[PreviewedPod, ...]
     left_out: tuple[NotPlaced, ...]
     # Pods of the set that this planner does not plan, or not yet.
     not_planned: tuple[NotPlaced, ...]
@@ -139,7 +139,8 @@ def preview(
         plan.gap,
         plan.seconds,
         tuple(
-            Placed(pods[uid].pod.metadata.name, node, kept.get(uid) == node) for uid, node in nodes.items()
+            PreviewedPod(pods[uid].pod.metadata.name, node, kept.get(uid) == node)
+            for uid, node in nodes.items()
         ),
         tuple(NotPlaced(pods[each.uid].pod.metadata.name, each.reason) for each in plan.left_out),
         _not_planned(seen, members),

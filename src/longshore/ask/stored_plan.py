@@ -29,7 +29,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
     standing: Standing
 
 
-class Member(msgspec.Struct, frozen=True, rename="camel"):
+class UnplannedPod(msgspec.Struct, frozen=True, rename="camel"):
     """A pod of the set without an entry."""
 
     pod: str
@@ -47,7 +47,7 @@ class StoredPlan(msgspec.Struct, frozen=True, rename="camel"):
     gap: float | None
     seconds: float | None
     entries: tuple[Entry, ...]
-    without_entry: tuple[Member, ...]
+    without_entry: tuple[UnplannedPod, ...]
     # From the status of the plan.
     unplaced: tuple[UnplacedPod, ...]
     conditions: tuple[Condition, ...]
@@ -87,7 +87,7 @@ def view(found: Found, room: Snapshot, *, namespace: str, podset: str) -> Stored
         status.seconds,
         entries,
         tuple(
-            Member(pod.metadata.name, pod.spec.node_name)
+            UnplannedPod(pod.metadata.name, pod.spec.node_name)
             for pod in sorted((*seen.bound.values(), *seen.pending.values()), key=lambda pod: pod.key)
             if pod.metadata.name not in planned
         ),

@@ -55,7 +55,7 @@ class Triggered(msgspec.Struct, frozen=True, rename="camel"):
         return self.state != self.before
 
 
-class Progress(msgspec.Struct, frozen=True):
+class TriggerProgress(msgspec.Struct, frozen=True):
     """How many pods of a set are held, and how many are bound."""
 
     held: int
@@ -102,8 +102,8 @@ def find_trigger(triggers: Iterable[ScheduleTrigger], *, namespace: str, name: s
 
 
 async def watch(
-    client: Client, trigger: Triggered, *, timeout: float, on_progress: Callable[[Progress], None]
-) -> Progress:
+    client: Client, trigger: Triggered, *, timeout: float, on_progress: Callable[[TriggerProgress], None]
+) -> TriggerProgress:
     """Return when no pod of the set waits for a node. Raises UserError, also after the timeout."""
     if not trigger.pod_set:
         raise UserError(
@@ -122,7 +122,7 @@ async def watch(
         else:
             problem = ""
             waiting = [pod for pod in pods if not pod.spec.node_name]
-            progress = Progress(len(waiting), len(pods) - len(waiting))
+            progress = TriggerProgress(len(waiting), len(pods) - len(waiting))
             if progress != reported:
                 on_progress(progress)
                 reported = progress

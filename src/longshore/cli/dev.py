@@ -9,7 +9,7 @@ import click
 from longshore.cli import options
 from longshore.cli.printing import text_table
 from longshore.dev import clusters
-from longshore.dev.clusters import DEFAULT_NAME, Cluster
+from longshore.dev.clusters import DEFAULT_NAME, LocalCluster
 
 _NAME_OPTION = click.option("--name", default=DEFAULT_NAME, show_default=True, help="Name of the cluster.")
 
@@ -142,7 +142,7 @@ def kubectl(*, name: str, arguments: tuple[str, ...]) -> None:
     os.execve(program, [str(program), *arguments], environment(cluster.kubeconfig))  # noqa: S606
 
 
-def _as_json(cluster: Cluster) -> dict[str, object]:
+def _as_json(cluster: LocalCluster) -> dict[str, object]:
     known: dict[str, object] = {"name": cluster.name, "state": cluster.state}
     if record := cluster.record:
         known |= {
@@ -156,7 +156,7 @@ def _as_json(cluster: Cluster) -> dict[str, object]:
     return known
 
 
-def _as_row(cluster: Cluster) -> tuple[str, ...]:
+def _as_row(cluster: LocalCluster) -> tuple[str, ...]:
     record = cluster.record
     if record is None:
         return (cluster.name, cluster.state, "-", "-", "-", "-")

@@ -8,8 +8,8 @@ import click
 from longshore.cli import options
 
 if TYPE_CHECKING:
-    from longshore.ask.triggers import Progress, Trigger, Triggered
-    from longshore.cli.trigger_text import Report
+    from longshore.ask.triggers import Trigger, Triggered, TriggerProgress
+    from longshore.cli.trigger_text import TriggerReport
 
 _TIMEOUT = 300.0
 
@@ -61,7 +61,7 @@ def command(
     import msgspec
 
     from longshore.cli.printing import print_json
-    from longshore.cli.trigger_text import Report, draw
+    from longshore.cli.trigger_text import TriggerReport, draw
 
     if name is None:
         found = asyncio.run(_look(kubeconfig, context, namespace, all_namespaces=all_namespaces))
@@ -72,7 +72,7 @@ def command(
         return
     where, name = options.split(name, namespace)
     seconds = (timeout or _TIMEOUT) if watch else None
-    with Report(quiet=output == "json") as report:
+    with TriggerReport(quiet=output == "json") as report:
         done, pods = asyncio.run(
             _trigger(kubeconfig, context, where, name, state or "Schedule", seconds, report)
         )
@@ -97,8 +97,8 @@ async def _trigger(
     name: str,
     state: str,
     seconds: float | None,
-    report: "Report",
-) -> "tuple[Triggered, Progress | None]":
+    report: "TriggerReport",
+) -> "tuple[Triggered, TriggerProgress | None]":
     """Set the state of the trigger, and then watch the set for at most `seconds` unless that is None."""
     from longshore.ask.triggers import set_state, watch
     from longshore.cli.connection import connected

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.status import Status
 
 from longshore.api.duration import format_duration
-from longshore.ask.triggers import Progress, Trigger, Triggered
+from longshore.ask.triggers import Trigger, Triggered, TriggerProgress
 from longshore.cli.printing import table, warn, wide_console
 
 
-class Report:
+class TriggerReport:
     """Prints progress as it happens. On a terminal the counts change in place, elsewhere each is a line."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -37,7 +37,7 @@ class Report:
         warn(done.warnings, about=f"{done.namespace}/{done.name}")
         click.echo(done_line(done))
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: TriggerProgress) -> None:
         if self._quiet:
             return
         line = progress_line(progress)
@@ -59,7 +59,7 @@ def done_line(done: Triggered) -> str:
     return f"trigger {done.namespace}/{done.name}{of_set} {state}"
 
 
-def progress_line(progress: Progress) -> str:
+def progress_line(progress: TriggerProgress) -> str:
     if not progress.held and not progress.bound:
         return "the set has no pods"
     return f"{progress.held} held, {progress.bound} bound"

@@ -60,7 +60,7 @@ class ClusterRecord(msgspec.Struct, kw_only=True):
         partial.rename(path)
 
 
-class Cluster:
+class LocalCluster:
     """A named cluster as it is now."""
 
     def __init__(self, name: str) -> None:
@@ -84,14 +84,14 @@ class Cluster:
         return "degraded" if self.record.ended else "running"
 
 
-def clusters() -> list[Cluster]:
+def clusters() -> list[LocalCluster]:
     """Return all named clusters, including dead ones."""
     root = cache_folder() / "clusters"
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    return [Cluster(path.name) for path in folders]
+    return [LocalCluster(path.name) for path in folders]
 
 
-def find(name: str) -> Cluster:
+def find(name: str) -> LocalCluster:
     """Return the cluster with this name, dead or alive."""
     _require_valid(name)
     if not folder_of(name).is_dir():
@@ -99,10 +99,10 @@ def find(name: str) -> Cluster:
         raise UserError(
             f"no cluster named {name} (existing: {known}): start it with `longshore dev up --name {name}`"
         )
-    return Cluster(name)
+    return LocalCluster(name)
 
 
-def running(name: str) -> Cluster:
+def running(name: str) -> LocalCluster:
     """Return the cluster with this name. Raises unless it is running."""
     cluster = find(name)
     if cluster.state in ("dead", "starting"):
@@ -110,14 +110,14 @@ def running(name: str) -> Cluster:
     return cluster
 
 
-def up(options: Options, progress: Progress) -> Cluster:
+def up(options: Options, progress: Progress) -> LocalCluster:
     """Start a cluster, and return when it is ready. Its supervisor keeps running."""
     require_linux()
     name = options.name
     _require_valid(name)
     programs = build(progress)
     with _reserved(name, progress):
-        if (state := Cluster(name).state) != "dead":
+        if (state := LocalCluster(name).state) != "dead":
             raise UserError(
                 f"cluster {name} is already {state}: use it with `longshore dev kubectl --name {name}`, "
                 f"end it with `longshore dev down --name {name}`, or choose another --name"
@@ -125,10 +125,10 @@ def up(options: Options, progress: Progress) -> Cluster:
         remove_folder(folder_of(name))
         private_folder(folder_of(name))
         _start_supervisor(options, programs)
-    return Cluster(name)
+    return LocalCluster(name)
 
 
-def down(name: str, progress: Progress) -> Cluster:
+def down(name: str, progress: Progress) -> LocalCluster:
     """End a cluster and all of its processes, and remove its folder. Return the cluster as it was before."""
     find(name)
     with _reserved(name, progress):

@@ -16,7 +16,7 @@ from longshore.planning.evaluation import Evaluation
 from longshore.planning.node_pickers import ByScore, Fullest, NodePicker
 from longshore.planning.ordering import Group, ordered, with_first
 from longshore.planning.plan import Assignment, LeftOut, Plan
-from longshore.planning.problem import Member, Problem, members_of
+from longshore.planning.problem import PodToPlan, Problem, members_of
 from longshore.planning.rehearsal import Rehearsal, in_turn
 
 
@@ -66,7 +66,7 @@ class Search:
         self._clock = clock
         self._budget = budget
         self._scene: _Scene | None = None
-        self._tries: Generator[_Try, list[Member], None] | None = None
+        self._tries: Generator[_Try, list[PodToPlan], None] | None = None
         self._next: _Try | None = None
         self._best: _Draft | None = None
 
@@ -92,7 +92,7 @@ class Search:
             raise ValueError("there is no plan before the first round")
         return scene.evaluation.plan(best.assignments, best.left_out, best.cost, seconds=self.seconds)
 
-    def _round(self, late: Callable[[], bool]) -> list[Member]:
+    def _round(self, late: Callable[[], bool]) -> list[PodToPlan]:
         """Place the pods, judge the result, and take them away again. Return the pods that found no node."""
         if self._scene is None or self._scene.is_outdated:
             self._scene = _Scene(self._problem)
@@ -104,7 +104,7 @@ class Search:
             picker = scene.picker(rest, tightly=this.tightly)
             picker.begin()
 
-            def place(member: Member) -> bool:
+            def place(member: PodToPlan) -> bool:
                 if late():
                     raise _OutOfTime
                 row = rehearsal.place(member, picker.pick)
@@ -121,7 +121,7 @@ class Search:
             next(self._tries)
         return left
 
-    def _is_another(self, left: list[Member]) -> bool:
+    def _is_another(self, left: list[PodToPlan]) -> bool:
         self._next = None
         if self._tries is not None:
             try:
@@ -130,7 +130,7 @@ class Search:
                 return False
         return True
 
-    def _judge(self, scene: "_Scene", rehearsal: Rehearsal, left: Sequence[Member]) -> None:
+    def _judge(self, scene: "_Scene", rehearsal: Rehearsal, left: Sequence[PodToPlan]) -> None:
         """Keep the placed pods as a draft if it is better than the best one so far."""
         numbers = Counter(map(_priority, rehearsal.members))
         placed = tuple(numbers[priority] for priority in scene.priorities)
@@ -161,14 +161,14 @@ class _Scene:
         """Note the end of a round, so that its own changes do not count as changes to the cluster."""
         self._position = self.cluster.journal.position
 
-    def picker(self, rest: Sequence[Member], *, tightly: bool) -> NodePicker:
+    def picker(self, rest: Sequence[PodToPlan], *, tightly: bool) -> NodePicker:
         """Return the rule by which nodes are picked. Call it after the kept pods were placed."""
         if tightly not in self._pickers:
             self._pickers[tightly] = Fullest(self._chooser) if tightly else ByScore(self._chooser, rest)
         return self._pickers[tightly]
 
 
-def _tries(cluster: ClusterState, first: _Try) -> Generator[_Try, list[Member], None]:
+def _tries(cluster: ClusterState, first: _Try) -> Generator[_Try, list[PodToPlan], None]:
     """Yield what to try next; receive the pods that found no node in the last try."""
     groups, packs = first
     tried: set[tuple[int, ...]] = set()
@@ -183,7 +183,7 @@ def _tries(cluster: ClusterState, first: _Try) -> Generator[_Try, list[Member], 
         left = yield _Try(groups, packs)
 
 
-def _keep(problem: Problem, rehearsal: Rehearsal, members: Sequence[Member]) -> list[Member]:
+def _keep(problem: Problem, rehearsal: Rehearsal, members: Sequence[PodToPlan]) -> list[PodToPlan]:
     """Place the pods that can stay on the nodes of an earlier plan. Return the other pods."""
     by_uid = {member.uid: member for member in members}
     earlier = [(by_uid[uid], node) for uid, node in problem.kept.items() if uid in by_uid]
@@ -193,14 +193,14 @@ def _keep(problem: Problem, rehearsal: Rehearsal, members: Sequence[Member]) -> 
     return list(by_uid.values())
 
 
-def _in_order(members: Sequence[Member], groups: Sequence[Group]) -> list[Member]:
+def _in_order(members: Sequence[PodToPlan], groups: Sequence[Group]) -> list[PodToPlan]:
     """Return the members in the order of the groups; last, those that were kept when the groups were made."""
     uids = (member.uid for group in groups for member in group.members)
     places = {uid: place for place, uid in enumerate(uids)}
     return sorted(members, key=lambda member: places.get(member.uid, len(places)))
 
 
-def _priority(member: Member) -> int:
+def _priority(member: PodToPlan) -> int:
     return member.info.pod.spec.priority
 
 

@@ -14,7 +14,7 @@ from longshore.cluster.arrays import Bools, Floats, Ints
 from longshore.engine.decision.attempt import Attempt
 from longshore.engine.decision.chooser import Chooser, Placement
 from longshore.planning.cost import nodes_in_use, used_share, used_shares
-from longshore.planning.problem import Member
+from longshore.planning.problem import PodToPlan
 
 
 class NodePicker(Protocol):
@@ -35,7 +35,7 @@ class ByScore:
     Pods with topology spread constraints or pod affinity follow only those.
     """
 
-    def __init__(self, chooser: Chooser, members: Sequence[Member]) -> None:
+    def __init__(self, chooser: Chooser, members: Sequence[PodToPlan]) -> None:
         self._chooser = chooser
         self._before = _replicas(chooser.cluster, members)
         self._now: dict[str, Bools] = {}
@@ -88,7 +88,7 @@ def _best(chooser: Chooser, attempt: Attempt, left: Bools) -> int:
     return placement.row
 
 
-def _replicas(cluster: ClusterState, members: Sequence[Member]) -> dict[str, Bools]:
+def _replicas(cluster: ClusterState, members: Sequence[PodToPlan]) -> dict[str, Bools]:
     """Return, for each owner of pods of the set, the rows on which it already has a pod."""
     found = {owner: np.zeros(len(cluster.known), np.bool_) for m in members if (owner := _owner(m.info.pod))}
     if found:

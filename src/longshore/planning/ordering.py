@@ -14,7 +14,7 @@ import numpy as np
 
 from longshore.cluster import ClusterState, PodInfo, Terms
 from longshore.cluster.arrays import Ints
-from longshore.planning.problem import Member
+from longshore.planning.problem import PodToPlan
 from longshore.planning.rehearsal import Rehearsal
 
 # With more kinds of pods than this, neither the room for each kind nor affinity between them is considered.
@@ -25,7 +25,7 @@ class Group(msgspec.Struct, frozen=True):
     """Members that are alike, sorted by name."""
 
     number: int
-    members: tuple[Member, ...]
+    members: tuple[PodToPlan, ...]
     # How many pods like these would fit. Also 0 if this was not computed.
     room: int
     # The largest request of one of them, as a share of what the largest node offers.
@@ -36,9 +36,9 @@ class Group(msgspec.Struct, frozen=True):
         return self.members[0].info.pod.spec.priority
 
 
-def ordered(rehearsal: Rehearsal, members: Sequence[Member]) -> list[Group]:
+def ordered(rehearsal: Rehearsal, members: Sequence[PodToPlan]) -> list[Group]:
     """Return the order of the first round, for the cluster as it is."""
-    by_number: dict[int, list[Member]] = {}
+    by_number: dict[int, list[PodToPlan]] = {}
     for member in members:
         by_number.setdefault(member.group, []).append(member)
     cluster = rehearsal.cluster
@@ -60,7 +60,7 @@ def with_first(cluster: ClusterState, groups: Sequence[Group], numbers: Collecti
     return _after_required(cluster, moved) if len(moved) <= _MOST_KINDS else moved
 
 
-def _room(rehearsal: Rehearsal, member: Member) -> int:
+def _room(rehearsal: Rehearsal, member: PodToPlan) -> int:
     cluster, info = rehearsal.cluster, member.info
     left = rehearsal.feasible(member)
     if left is None:

@@ -35,7 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
     all_or_nothing: bool = False
 
 
-class Member(msgspec.Struct, frozen=True):
+class PodToPlan(msgspec.Struct, frozen=True):
     """A pod of the set, with what every attempt to place it needs."""
 
     info: PodInfo
@@ -55,7 +55,7 @@ class Member(msgspec.Struct, frozen=True):
         return self.info.pod.key
 
 
-def members_of(problem: Problem) -> list[Member]:
+def members_of(problem: Problem) -> list[PodToPlan]:
     """Return the members. Raises ValueError if a pod already has a node or comes twice."""
     cluster = problem.chooser.cluster
     groups: dict[tuple[bytes, frozenset[str] | None], tuple[int, Bools | None]] = {}
@@ -74,7 +74,7 @@ def members_of(problem: Problem) -> list[Member]:
         found = groups.get(kind)
         if found is None:
             found = groups[kind] = (len(groups), None if names is None else rows_of(cluster, names))
-        members.append(Member(info, kind[0], found[1], found[0]))
+        members.append(PodToPlan(info, kind[0], found[1], found[0]))
     return members
 
 

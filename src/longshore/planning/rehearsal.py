@@ -22,7 +22,7 @@ from longshore.engine.plugin_failure import PLUGIN_ERRORS, PluginFailure
 from longshore.framework import Code, CycleState, Status
 from longshore.framework.points import Reserve
 from longshore.planning.plan import Assignment, LeftOut
-from longshore.planning.problem import Member
+from longshore.planning.problem import PodToPlan
 
 NOT_ELIGIBLE = "node(s) weren't eligible"
 
@@ -35,7 +35,7 @@ Pick = Callable[[Attempt, Bools], int]
 class _Step(msgspec.Struct, frozen=True):
     """A pod on a node, and what is needed to undo it."""
 
-    member: Member
+    member: PodToPlan
     row: int
     node: str
     # The plugins whose Reserve was called, with the state of the attempt.
@@ -75,7 +75,7 @@ class Rehearsal:
         return [step.row for step in self._steps]
 
     @property
-    def members(self) -> list[Member]:
+    def members(self) -> list[PodToPlan]:
         return [step.member for step in self._steps]
 
     @property
@@ -84,7 +84,7 @@ class Rehearsal:
 
     # Placing.
 
-    def place(self, member: Member, pick: Pick) -> int | None:
+    def place(self, member: PodToPlan, pick: Pick) -> int | None:
         """Put the pod on the node it is nominated to, or the picked one. Return None if none is feasible."""
         try:
             attempt = self._attempt(member)
@@ -102,7 +102,7 @@ class Rehearsal:
             self._failures[member.uid] = str(failure)
             return None
 
-    def place_on(self, member: Member, node: str) -> bool:
+    def place_on(self, member: PodToPlan, node: str) -> bool:
         """Put the pod on this node if it is feasible. Return whether it was."""
         row = self.cluster.row(node)
         if row is None or not self.cluster.known[row]:
@@ -118,7 +118,7 @@ class Rehearsal:
             self._failures[member.uid] = str(failure)
             return False
 
-    def feasible(self, member: Member) -> Bools | None:
+    def feasible(self, member: PodToPlan) -> Bools | None:
         """Return a mask of the rows that are feasible for the pod now; None if PreFilter rejects it."""
         try:
             attempt = self._attempt(member)
@@ -142,7 +142,7 @@ class Rehearsal:
                 cluster.nominations.add(step.nominee, step.nominated)
             steps.pop()
 
-    def _attempt(self, member: Member) -> Attempt | None:
+    def _attempt(self, member: PodToPlan) -> Attempt | None:
         """Return an attempt that has passed PreFilter, or None if the pod cannot be placed at all."""
         if member.info.problem or not self.cluster.node_count:
             return None
@@ -156,7 +156,7 @@ class Rehearsal:
             attempt.narrowed = member.eligible if narrowed is None else narrowed & member.eligible
         return attempt
 
-    def _take(self, member: Member, attempt: Attempt, row: int) -> bool:
+    def _take(self, member: PodToPlan, attempt: Attempt, row: int) -> bool:
         cluster, info = self.cluster, member.info
         node = cluster.node_name(row)
         nominated = nominee = None
@@ -183,10 +183,10 @@ class Rehearsal:
 
     # Why a pod has no node.
 
-    def left_out(self, member: Member) -> LeftOut:
+    def left_out(self, member: PodToPlan) -> LeftOut:
         return LeftOut(member.name, member.uid, self.refusal(member))
 
-    def refusal(self, member: Member) -> str:
+    def refusal(self, member: PodToPlan) -> str:
         """Return why no node is feasible for the pod now, in kube-scheduler's words."""
         if member.info.problem:
             return member.info.problem
@@ -199,7 +199,7 @@ class Rehearsal:
         except PluginFailure as failure:
             return str(failure)
 
-    def objection(self, member: Member, node: str) -> str:
+    def objection(self, member: PodToPlan, node: str) -> str:
         """Return why this node is not feasible for the pod now, or an empty text if it is."""
         row = self.cluster.row(node)
         if row is None or not self.cluster.known[row]:
@@ -219,7 +219,7 @@ class Rehearsal:
             return str(failure)
         return self._failures.get(member.uid, "") if status is None else ", ".join(status.reasons)
 
-    def _diagnosis(self, member: Member) -> str:
+    def _diagnosis(self, member: PodToPlan) -> str:
         attempt = self._chooser.attempt(member.info, member.key)
         refusal = attempt.pre_filter()
         if refusal is not None:

@@ -11,7 +11,7 @@ from longshore.engine.decision.chooser import Chooser
 from longshore.engine.decision.shapes import shape_key
 from longshore.planning.evaluation import Evaluation
 from longshore.planning.plan import Assignment, LeftOut, Plan
-from longshore.planning.problem import Member, Problem, members_of, rows_of
+from longshore.planning.problem import PodToPlan, Problem, members_of, rows_of
 from longshore.planning.rehearsal import Rehearsal, in_turn
 
 UNKNOWN_POD = "there is no such pod to plan"
@@ -57,7 +57,7 @@ def _problem(
         return "" if placed == entry.node else f"the pod is already on {placed}"
     names = eligible.get(entry.uid)
     mask = None if names is None else rows_of(rehearsal.cluster, names)
-    member = Member(info, shape_key(info.pod), mask)
+    member = PodToPlan(info, shape_key(info.pod), mask)
     if rehearsal.place_on(member, entry.node):
         return ""
     return rehearsal.objection(member, entry.node) or _REFUSED

@@ -11,7 +11,7 @@ from longshore.podset.members import Member
 from longshore.podset.set_state import SetState, StuckSets
 from longshore.podset.stages import Stage
 from longshore.podset.texts import BEING_PLANNED, why_held
-from longshore.podset.transitions import Do, Event, react
+from longshore.podset.transitions import Do, MemberEvent, react
 
 
 class Admission:
@@ -19,7 +19,7 @@ class Admission:
         self._handle = handle
         self._stuck = stuck
 
-    def apply(self, state: SetState, event: Event) -> None:
+    def apply(self, state: SetState, event: MemberEvent) -> None:
         reaction = react(state.members, event, state.facts)
         state.members.update(reaction.changed)
         wanted: dict[Do, list[Member]] = defaultdict(list)

@@ -18,7 +18,7 @@ from longshore.framework.effects import RecordEvent, SetCondition
 from longshore.framework.points import MAX_PERMIT_WAIT
 from longshore.planning.handle import PlanningHandle
 from longshore.podset.admission import Admission
-from longshore.podset.agenda import Agenda, SetKey
+from longshore.podset.due_sets import DueSets, SetKey
 from longshore.podset.plan_errands import BETWEEN_WRITES, PlanErrands
 from longshore.podset.plan_source import PlanSource
 from longshore.podset.planner_services import PlannerSettings
@@ -69,7 +69,7 @@ class PodSetController(SetsController):
         self._source = PlanSource(handle, settings)
         self._errands = PlanErrands(handle, self._source, self._admission, self._stuck)
         self._states: dict[SetKey, SetState] = {}
-        self._agenda = Agenda()
+        self._agenda = DueSets()
 
     def state_of(self, pod: Pod) -> SetState | None:
         """Return what is known about the set of the pod."""

@@ -14,7 +14,7 @@ from longshore.planning.handle import PlanningHandle
 from longshore.planning.plan import LeftOut, Plan
 from longshore.podset.admission import Admission
 from longshore.podset.backoff import LONGEST, Backoff
-from longshore.podset.plan_source import Answer, PlanSource
+from longshore.podset.plan_source import PlanAnswer, PlanSource
 from longshore.podset.set_state import SetState, StuckSets
 from longshore.podset.stages import Stage
 from longshore.podset.texts import NOT_STORED, REASON_GATES, REASON_PLANNER, why_gated
@@ -60,7 +60,7 @@ class PlanErrands:
         if state.all_or_nothing and members.count(Stage.UNPLANNED):
             admission.apply(state, PlannedAgain(whole=True, in_flight=admission.in_flight(state)))
         pods, meaning, trigger = self._to_plan(state), state.meaning, state.podset.trigger
-        answer: Answer | None = None
+        answer: PlanAnswer | None = None
         if pods and trigger is not None:
             self.again += any(member.refused for member in members.of(Stage.UNPLANNED))
             answer = yield from self._answer(state, trigger)
@@ -105,7 +105,7 @@ class PlanErrands:
         self._admission.free_room(pods.values())
         return dict(sorted(pods.items()))
 
-    def _answer(self, state: SetState, trigger: ScheduleTrigger) -> Generator[Ask, Outcome, Answer]:
+    def _answer(self, state: SetState, trigger: ScheduleTrigger) -> Generator[Ask, Outcome, PlanAnswer]:
         """Return the answer of the planner; all plans are requested here."""
         members = [
             each for each in state.members.of(Stage.UNPLANNED) if not self._admission.is_placed(each.pod)
@@ -114,7 +114,7 @@ class PlanErrands:
         if trigger.spec.all_or_nothing and gated is not None:
             why = why_gated(gated.pod)
             left_out = tuple(LeftOut(each.pod.key, each.uid, why) for each in members)
-            return Answer(Plan((), left_out), barred=REASON_GATES)
+            return PlanAnswer(Plan((), left_out), barred=REASON_GATES)
         uids, meaning = sorted(member.uid for member in members), state.meaning
 
         def waiting() -> dict[str, Pod]:
@@ -139,7 +139,7 @@ class PlanErrands:
             )
         )
 
-    def _settle(self, state: SetState, uids: list[str], answer: Answer) -> None:
+    def _settle(self, state: SetState, uids: list[str], answer: PlanAnswer) -> None:
         """Move the pods of the stored plan on, and set a time to plan barred pods again."""
         now = self._handle.now()
         left_out = {each.uid: each.reason for each in answer.plan.left_out}

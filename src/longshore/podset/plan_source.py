@@ -34,7 +34,7 @@ from longshore.podset.texts import NO_PLANNER, NO_PLANNER_FOR_THE_WHOLE, REASON_
 NO_ANSWER, INCOMPLETE = "no-answer", "incomplete"
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PlanAnswer(msgspec.Struct, frozen=True):
     """`barred` is the reason for the conditions of pods left out, if they may not look for a node themselves.
 
     `trouble` is what was wrong with the planner services, if anything. `no_planner`: there is no planner, and
@@ -67,7 +67,7 @@ class PlanSource:
         *,
         kept: Mapping[str, str],
         refused: Mapping[str, Collection[str]],
-    ) -> Generator[Ask, Outcome, Answer]:
+    ) -> Generator[Ask, Outcome, PlanAnswer]:
         """Plan the waiting pods as the trigger wants it.
 
         `kept` are the nodes that pods had so far, and `refused` the nodes that did not fit them; by UID.
@@ -87,9 +87,9 @@ class PlanSource:
         if planners:
             problem, best, trouble = yield from self._ask(planners, podset, problem, waiting)
             if best is not None and best.complete:
-                return Answer(best, trouble)
+                return PlanAnswer(best, trouble)
             if self._settings.fallback == "none":
-                return Answer(_without_fallback(problem, best, trouble), trouble, REASON_PLANNER)
+                return PlanAnswer(_without_fallback(problem, best, trouble), trouble, REASON_PLANNER)
             if best is not None:
                 problem = replace(problem, kept={each.uid: each.node for each in best.assignments})
         elif self._settings.fallback == "none":
@@ -97,7 +97,7 @@ class PlanSource:
         made = yield from search(
             problem, waiting, clock=self._handle.stopwatch, budget=trigger.spec.budget_seconds
         )
-        return Answer(made, trouble, REASON_UNSCHEDULABLE if trigger.spec.all_or_nothing else "")
+        return PlanAnswer(made, trouble, REASON_UNSCHEDULABLE if trigger.spec.all_or_nothing else "")
 
     def _ask(
         self, planners: Sequence[Planner], podset: PodSet, problem: Problem, waiting: Waiting
@@ -142,14 +142,14 @@ def _checked(planner: Planner, problem: Problem, nodes: Mapping[str, str]) -> Pl
     return checked(replace(problem, kept={}), wanted, planner=planner.name)
 
 
-def _without_planners(problem: Problem) -> Answer:
+def _without_planners(problem: Problem) -> PlanAnswer:
     """Without a planner, pods are scheduled one by one, as in Pallet. An all-or-nothing set has to wait."""
     if not problem.all_or_nothing:
-        return Answer(Plan((), planner=""), NO_PLANNER, no_planner=True)
+        return PlanAnswer(Plan((), planner=""), NO_PLANNER, no_planner=True)
     left_out = (
         LeftOut(info.pod.key, info.pod.metadata.uid, NO_PLANNER_FOR_THE_WHOLE) for info in problem.pods
     )
-    return Answer(Plan((), tuple(left_out), planner=""), NO_PLANNER_FOR_THE_WHOLE, REASON_PLANNER)
+    return PlanAnswer(Plan((), tuple(left_out), planner=""), NO_PLANNER_FOR_THE_WHOLE, REASON_PLANNER)
 
 
 def _without_fallback(problem: Problem, best: Plan | None, trouble: str) -> Plan:

@@ -16,7 +16,7 @@ from longshore.api.pod_set import (
 from longshore.framework.effects import MAX_NOTE, Ask, Outcome, PatchObject, RecordEvent, Succeeded, Tell
 from longshore.planning.plan import BUILT_IN
 from longshore.podset.conditions import condition, merged
-from longshore.podset.plan_source import Answer
+from longshore.podset.plan_source import PlanAnswer
 from longshore.podset.sets import PodSet
 from longshore.podset.texts import REASON_PLANNER
 
@@ -37,7 +37,7 @@ class PlanStatus:
     def __init__(self, podset: PodSet, tell: Callable[[Tell], None]) -> None:
         self._podset = podset
         self._tell = tell
-        self._answer: Answer | None = None
+        self._answer: PlanAnswer | None = None
         self._whole = False
         # How often it was planned again because a node no longer fit, and the last time.
         self._again = 0
@@ -53,11 +53,11 @@ class PlanStatus:
         self._again = (self._again or _times_before(self._podset.plan)) + 1
         self._refuted = f"{node} no longer fits {pod}"
 
-    def made(self, answer: Answer, *, whole: bool) -> None:
+    def made(self, answer: PlanAnswer, *, whole: bool) -> None:
         """`whole`: the answer is about all entries of the plan, and so is its bound."""
         self._answer, self._whole = answer, whole
 
-    def tell(self, answer: Answer) -> None:
+    def tell(self, answer: PlanAnswer) -> None:
         """Record events about the stored plan. A planner that fails again in the same way is not reported."""
         self._not_stored = ""
         plan = answer.plan
@@ -176,7 +176,7 @@ class PlanStatus:
         return list(known.values())
 
 
-def _how_answered(answer: Answer) -> str:
+def _how_answered(answer: PlanAnswer) -> str:
     """Return the reason of the condition PlannerAnswered."""
     if not answer.trouble:
         return "Answered"

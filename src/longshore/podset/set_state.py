@@ -5,8 +5,8 @@ from collections.abc import Callable
 from longshore.api import Pod
 from longshore.api.pod_set import UnplacedPod
 from longshore.framework.effects import Tell
-from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.backoff import LONGEST, Backoff
+from longshore.podset.due_sets import DueSets, SetKey
 from longshore.podset.members import Facts, Member, Members
 from longshore.podset.plan_entries import PlanEntries
 from longshore.podset.plan_status import PlanStatus
@@ -23,7 +23,7 @@ class SetState:
         self,
         podset: PodSet,
         scheduler_name: str,
-        agenda: Agenda,
+        agenda: DueSets,
         tell: Callable[[Tell], None],
         *,
         enters_all: bool,

@@ -6,7 +6,7 @@ from typing import Any
 from longshore.api import Change, Pod
 from longshore.api.pod_set import POD_SET_LABEL, SCHEDULE, SchedulePlan, ScheduleTrigger, plan_name
 from longshore.framework.controllers import Controller
-from longshore.podset.agenda import SetKey
+from longshore.podset.due_sets import SetKey
 
 
 class PodSet:

@@ -29,7 +29,7 @@ class Do(Enum):
     INFORM = "write why the pod waits into its condition"
 
 
-class Action(NamedTuple):
+class MemberAction(NamedTuple):
     do: Do
     member: Member
 
@@ -41,7 +41,7 @@ class Reaction:
         self.members = members
         self.facts = facts
         self.changed: dict[str, Member | None] = {}
-        self.actions: list[Action] = []
+        self.actions: list[MemberAction] = []
 
     def move(self, member: Member, cause: Transition, **fields: Any) -> None:
         if member.stage not in cause.stages:
@@ -50,7 +50,7 @@ class Reaction:
             fields = {"why": None, "found": "", **fields}
         moved = replace(member, stage=cause.leads_to, **fields)
         self.changed[member.uid] = moved
-        self.actions += [Action(do, moved) for do in _follows(member, moved, cause)]
+        self.actions += [MemberAction(do, moved) for do in _follows(member, moved, cause)]
 
     def review(self, member: Member) -> None:
         """Find the stage of a pod that starts over."""
@@ -91,16 +91,16 @@ class Seen(NamedTuple):
         if pod.spec.topology_spread_constraints and not to.members.are_spread:
             # They would look uneven: each pod is judged next to those promised to the same node, but not next
             # to those promised to others. So no room is kept for any of them.
-            to.actions += [Action(Do.FREE_ROOM, each) for each in to.members]
+            to.actions += [MemberAction(Do.FREE_ROOM, each) for each in to.members]
         opened = old is not None and old.pod.spec.scheduling_gates and not pod.spec.scheduling_gates
         if member.stage in (Stage.HELD, Stage.GATED):
             to.review(member)
         elif opened and member.stage is Stage.PLANNED:
             to.go_by_entry(member)
         elif opened and member.stage is Stage.ALONE:
-            to.actions.append(Action(Do.ENTER, member))
+            to.actions.append(MemberAction(Do.ENTER, member))
         elif member.stage is Stage.BARRED:
-            to.actions.append(Action(Do.INFORM, member))
+            to.actions.append(MemberAction(Do.INFORM, member))
 
 
 class Left(NamedTuple):
@@ -114,9 +114,9 @@ class Left(NamedTuple):
             return
         to.changed[self.uid] = None
         if self.gone:
-            to.actions += [Action(Do.FREE_ROOM, member), Action(Do.HOLD, member)]
+            to.actions += [MemberAction(Do.FREE_ROOM, member), MemberAction(Do.HOLD, member)]
             if member.stage in IN_PERMIT:
-                to.actions.append(Action(Do.REJECT, member))
+                to.actions.append(MemberAction(Do.REJECT, member))
         if not to.others_are_missing(member):
             to.let_others_go(member)
 
@@ -257,10 +257,10 @@ class Refuted(NamedTuple):
 
 
 _OfOne = Seen | Left | Reserved | NotBound | TriedAgain | Refuted
-Event = _OfOne | Recalled | Reviewed | PlannedAgain | PlanStored | FoundStored
+MemberEvent = _OfOne | Recalled | Reviewed | PlannedAgain | PlanStored | FoundStored
 
 
-def react(members: Members, event: Event, facts: Facts) -> Reaction:
+def react(members: Members, event: MemberEvent, facts: Facts) -> Reaction:
     """Return the result of the event. The members themselves are not changed."""
     reaction = Reaction(members, facts)
     event.happens(reaction)

@@ -28,10 +28,10 @@ from longshore.engine import Engine
 from longshore.framework.controllers import Errand
 from longshore.framework.effects import Outcome, PatchObject, RecordEvent, Succeeded
 from longshore.framework.profile import Profile
-from longshore.podset.agenda import Agenda, SetKey
 from longshore.podset.arguments import NAME
 from longshore.podset.backoff import LONGEST, Backoff
 from longshore.podset.conditions import condition, merged, seconds_of
+from longshore.podset.due_sets import DueSets, SetKey
 from longshore.podset.sets import PodSet, SetsController, shared_sets
 from longshore.podset.texts import RESERVED_LABELS, RESERVED_NAME
 
@@ -95,7 +95,7 @@ class TriggerController(SetsController):
             SCHEDULER_NAME,
             *(name for name, each in engine.profiles.items() if _holds_sets(each)),
         }
-        self._agenda = Agenda()
+        self._agenda = DueSets()
         # By UID.
         self._watched: dict[str, _Watched] = {}
         # When the newest pod of each set was created, if that is known.

@@ -48,7 +48,7 @@ class Case(msgspec.Struct, frozen=True):
         yield from (*self.namespaces, *self.services, *self.pdbs, *self.nodes, *self.pods)
 
 
-class Rejection(msgspec.Struct, frozen=True):
+class RecordedRejection(msgspec.Struct, frozen=True):
     plugin: str = ""
     code: str = ""
     reasons: tuple[str, ...] | None = None
@@ -64,8 +64,8 @@ class Expected(msgspec.Struct, frozen=True, rename="camel"):
 
     id: str
     feasible: tuple[str, ...] | None = ()
-    rejected: dict[str, Rejection] | None = None
-    pre_filter: Rejection | None = None
+    rejected: dict[str, RecordedRejection] | None = None
+    pre_filter: RecordedRejection | None = None
     scores: dict[str, dict[str, int]] | None = None
     totals: dict[str, int] | None = None
     preemption: tuple[Preemption, ...] | None = None
@@ -168,10 +168,10 @@ def _compared(expected: Expected, actual: Explanation) -> list[Difference]:
     return found
 
 
-def _plain(rejected: Rejected) -> Rejection:
+def _plain(rejected: Rejected) -> RecordedRejection:
     if rejected.code == NARROWED:
-        return Rejection("", NARROWED, None)
-    return Rejection(rejected.plugin, rejected.code, rejected.reasons)
+        return RecordedRejection("", NARROWED, None)
+    return RecordedRejection(rejected.plugin, rejected.code, rejected.reasons)
 
 
 def read_cases(path: str | Path) -> list[Case]:

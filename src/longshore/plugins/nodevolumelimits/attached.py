@@ -20,7 +20,7 @@ from longshore.api import (
 )
 from longshore.cluster import ClusterState
 from longshore.cluster.arrays import Ints
-from longshore.plugins.nodevolumelimits.volumes import Attached, Unusable, behind, volumes_of
+from longshore.plugins.nodevolumelimits.volumes import Attached, UnusableVolume, behind, volumes_of
 
 NO_LIMIT = int(np.iinfo(np.int64).max)
 
@@ -165,7 +165,7 @@ class AttachedVolumes:
             used: frozenset[Attached] = frozenset().union(
                 *(volumes_of(pod, cluster, incoming=False) for pod in pods)
             )
-        except Unusable as problem:
+        except UnusableVolume as problem:
             return Row(limits, problem=str(problem))
         return Row(limits, used, used | self._still_attached(name, cluster))
 

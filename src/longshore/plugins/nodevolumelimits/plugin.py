@@ -9,7 +9,7 @@ from longshore.cluster import ClusterState, Nodes, OneNode, PodInfo
 from longshore.cluster.arrays import Bools
 from longshore.framework import SKIP, Action, CycleState, Rejection, Resource, Scope, Status, WakeOn
 from longshore.plugins.nodevolumelimits.attached import AttachedVolumes, limits_of
-from longshore.plugins.nodevolumelimits.volumes import Attached, ClaimMissing, Unusable, volumes_of
+from longshore.plugins.nodevolumelimits.volumes import Attached, ClaimMissing, UnusableVolume, volumes_of
 from longshore.plugins.volumes import csi_migration
 from longshore.plugins.volumes.claims import needs_claim, uses_claims
 
@@ -24,7 +24,7 @@ class _Wanted:
         self,
         volumes: frozenset[Attached],
         imagined: dict[int, dict[str, Pod]],
-        problem: Unusable | None = None,
+        problem: UnusableVolume | None = None,
     ) -> None:
         self.volumes = volumes
         self.imagined = imagined
@@ -65,7 +65,7 @@ class NodeVolumeLimits:
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: ClusterState) -> Status | None:
         try:
             wanted = volumes_of(pod.pod, cluster, incoming=True)
-        except Unusable as problem:
+        except UnusableVolume as problem:
             # Reported by the filter, because VolumeBinding's PreFilter comes later and has a better message.
             state[NAME] = _Wanted(frozenset(), {}, problem)
             return None
@@ -86,11 +86,11 @@ class NodeVolumeLimits:
         match wanted.problem:
             case ClaimMissing() as missing:
                 return [Rejection(str(missing), True, unresolvable=True)]
-            case Unusable() as problem:
+            case UnusableVolume() as problem:
                 raise problem
         attached, volumes = self._attached, wanted.volumes
         if attached.problem:
-            raise Unusable(attached.problem)
+            raise UnusableVolume(attached.problem)
         exceeded: Bools = np.zeros(len(nodes), np.bool_)
         for driver, more in Counter(driver for driver, _ in volumes).items():
             limits = attached.limits(driver)

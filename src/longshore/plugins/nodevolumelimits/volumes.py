@@ -13,11 +13,11 @@ NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
 Attached = tuple[str, str]
 
 
-class Unusable(Exception):
+class UnusableVolume(Exception):
     """It cannot be determined which volumes a pod attaches."""
 
 
-class ClaimMissing(Unusable):
+class ClaimMissing(UnusableVolume):
     pass
 
 
@@ -40,7 +40,7 @@ def _claim(
 ) -> PersistentVolumeClaim | None:
     name = volume.claim_of(pod.metadata.name)
     if not name:
-        raise Unusable(NO_CLAIM_NAME)
+        raise UnusableVolume(NO_CLAIM_NAME)
     key = f"{pod.metadata.namespace}/{name}"
     claim = cluster.get(PersistentVolumeClaim, key)
     if claim is None:
@@ -48,7 +48,7 @@ def _claim(
             raise ClaimMissing(f"looking up PVC {key}: {not_found(PersistentVolumeClaim, name)}")
         return None
     if volume.persistent_volume_claim is None and (problem := not_made_for(pod, claim)):
-        raise Unusable(problem)
+        raise UnusableVolume(problem)
     return claim
 
 
@@ -71,7 +71,7 @@ def _inline(volume: Volume) -> Attached | None:
     try:
         return csi_migration.DRIVERS[plugin], csi_migration.handle_of(volume)
     except csi_migration.NotTranslatable as problem:
-        raise Unusable(f"converting volume({volume.name}) from inline to csi: {problem}") from problem
+        raise UnusableVolume(f"converting volume({volume.name}) from inline to csi: {problem}") from problem
 
 
 def _of_claim(claim: PersistentVolumeClaim, cluster: ClusterState) -> Attached | None:

@@ -27,7 +27,7 @@ KINDS = {"filter": "predicates", "score": "priorities"}
 log = structlog.get_logger()
 
 
-class Agent(msgspec.Struct, frozen=True):
+class ServedAgent(msgspec.Struct, frozen=True):
     """An agent, under the name or path that chose it, with its plugins."""
 
     name: str
@@ -39,7 +39,7 @@ def known_agents() -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda each: each.name)}
 
 
-def choose(names: Iterable[str], *, on_broken: Callable[[str, str], None] | None = None) -> list[Agent]:
+def choose(names: Iterable[str], *, on_broken: Callable[[str, str], None] | None = None) -> list[ServedAgent]:
     """Return the agents with these names and files; `all` means every installed agent.
 
     `on_broken` is called with the name of a broken agent and its problem, which is logged by default. Raises
@@ -47,7 +47,7 @@ def choose(names: Iterable[str], *, on_broken: Callable[[str, str], None] | None
     """
     known = known_agents()
     chosen = [name for each in names for name in (known if each == ALL else [each])]
-    agents: list[Agent] = []
+    agents: list[ServedAgent] = []
     broken = ""
     for name in dict.fromkeys(chosen):
         if not name.endswith(".py") and name not in known:
@@ -57,7 +57,7 @@ def choose(names: Iterable[str], *, on_broken: Callable[[str, str], None] | None
             )
         try:
             plugins = plugins_in(name) if name.endswith(".py") else _plugins_of(known[name])
-            agents.append(Agent(name, tuple(_with_verb(plugins, name))))
+            agents.append(ServedAgent(name, tuple(_with_verb(plugins, name))))
         except UserError as error:
             broken = str(error)
             (on_broken or _log_broken)(name, broken)
@@ -105,7 +105,7 @@ def _with_verb(plugins: Iterable[Registered], name: str) -> list[Registered]:
     return found
 
 
-def _require_one_for_each_verb(agents: Iterable[Agent]) -> None:
+def _require_one_for_each_verb(agents: Iterable[ServedAgent]) -> None:
     taken: dict[tuple[str, str], Registered] = {}
     names: dict[str, Registered] = {}
     for plugin in (plugin for agent in agents for plugin in agent.plugins):

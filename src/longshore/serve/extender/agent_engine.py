@@ -22,7 +22,7 @@ from longshore.errors import UserError
 from longshore.framework import Handle, Plugin
 from longshore.framework.agents import environment_arguments, fine_scores_argument
 from longshore.framework.extension_points import POINTS
-from longshore.serve.extender.agent_choice import Agent, verbs
+from longshore.serve.extender.agent_choice import ServedAgent, verbs
 
 # The points that an extender runs; the others of a plugin are for schedulers.
 _ANSWERING = ("preFilter", "filter", "preScore", "score")
@@ -48,7 +48,7 @@ class _BrokenPlugin:
 
 
 def make_agent_engine(
-    agents: Sequence[Agent],
+    agents: Sequence[ServedAgent],
     *,
     environ: Mapping[str, str],
     arguments: Arguments | None = None,

@@ -39,19 +39,19 @@ _BACKLOG = 512
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Answer(Protocol):
+class HttpAnswer(Protocol):
     def __call__(self, method: str, path: str, body: bytes, *, waited: float | None = None) -> Reply:
         """Answer a request. After an early reply, this is called once more with the seconds `waited`."""
         ...
 
 
-class Connection(asyncio.Protocol):
+class ExtenderConnection(asyncio.Protocol):
     """A client's connection. `since` is when the last request was complete, or when the next one began."""
 
     def __init__(
         self,
-        answer: Answer,
-        connections: set["Connection"],
+        answer: HttpAnswer,
+        connections: set["ExtenderConnection"],
         max_body: int,
         certificates: Certificates | None = None,
         *,
@@ -259,7 +259,7 @@ def _date(second: int) -> str:
 
 @asynccontextmanager
 async def listening(
-    answer: Answer,
+    answer: HttpAnswer,
     *,
     port: int,
     address: str = "",
@@ -274,9 +274,9 @@ async def listening(
     """
     # A UserError names the flag and the variable that choose the port.
     listener = listen(address, port, what="agents", flag="--port or HTTP_PORT", backlog=_BACKLOG)
-    connections: set[Connection] = set()
+    connections: set[ExtenderConnection] = set()
     server = await asyncio.get_running_loop().create_server(
-        lambda: Connection(answer, connections, max_body, certificates),
+        lambda: ExtenderConnection(answer, connections, max_body, certificates),
         sock=listener,
         ssl=None if certificates is None else certificates.context,
     )
@@ -291,7 +291,7 @@ async def listening(
 
 
 async def _sweep(
-    connections: set[Connection], certificates: Certificates | None, sweep_seconds: float
+    connections: set[ExtenderConnection], certificates: Certificates | None, sweep_seconds: float
 ) -> None:
     while True:
         await asyncio.sleep(sweep_seconds)

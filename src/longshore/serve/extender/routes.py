@@ -51,7 +51,7 @@ _PREFIX = "/scheduler/"
 _PODS = 64
 
 
-class Summary(msgspec.Struct, frozen=True, gc=False):
+class RequestSummary(msgspec.Struct, frozen=True, gc=False):
     """The pod and the number of nodes of a request, and how many passed or got a score."""
 
     pod: str
@@ -69,7 +69,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     early: bool = False
     # The body reports an error even if the status does not, as an answer to Filter can.
     failed: bool = False
-    summary: Summary | None = None
+    summary: RequestSummary | None = None
 
 
 _EARLY = Reply(200, b"", early=True)
@@ -321,8 +321,8 @@ class Extender:
             log.info("answered", verb=verb, pod=summary.pod, nodes=summary.nodes, left=summary.left)
 
 
-def _summary(question: Question, nodes: NodeRows, left: int) -> Summary:
-    return Summary(question.pod.pod.key, len(nodes.rows) + len(nodes.unknown), left)
+def _summary(question: Question, nodes: NodeRows, left: int) -> RequestSummary:
+    return RequestSummary(question.pod.pod.key, len(nodes.rows) + len(nodes.unknown), left)
 
 
 def _failure(verb: str, question: Question, failure: PluginFailure) -> str:

@@ -6,7 +6,7 @@ import heapq
 SetKey = tuple[str, str]
 
 
-class Agenda:
+class DueSets:
     def __init__(self) -> None:
         self._times: dict[SetKey, float] = {}
         # May contain times that are outdated.
