@@ -8,6 +8,7 @@ import msgspec
 from bench.stage import NAMESPACE, Stage
 from bench.usage import usage
 
+from longshore.api.kept import kept_condition
 from longshore.api.pod_set import API_VERSION, PLANNING, POD_SET_LABEL, QUIET_TIME_LABEL, SCHEDULER_NAME
 from longshore.ask.pod_sets import read
 from longshore.dev.component import Component
@@ -90,7 +91,7 @@ async def _wait_until_held(scheduler: Component, stage: Stage, crowd: Crowd) -> 
 async def _all_held(stage: Stage, crowd: Crowd) -> bool:
     """Whether every pod has its condition, and every trigger its number of held pods and its time to fire."""
     found = await read(stage.client, namespace=NAMESPACE)
-    conditions = [pod.status.condition(POD_SCHEDULED) for pod in found.pods]
+    conditions = [kept_condition(pod.status.conditions, POD_SCHEDULED) for pod in found.pods]
     explained = [each for each in conditions if each is not None and each.reason == REASON_WAITING]
     waiting = [each for each in found.triggers if each.status.held == crowd.pods and each.status.fire_at]
     bound = any(pod.spec.node_name for pod in found.pods)

@@ -188,8 +188,12 @@ def test_the_preemptor_runs_when_its_victims_have_ended(managed: Arena) -> None:
         managed.until(lambda: managed.api.get(urgent)["status"]["phase"] == "Running", "the preemptor runs")
         found = managed.api.get(urgent)
         assert "nominatedNodeName" not in found["status"]
-        message = [event["reason"] for event in managed.api.events(found["metadata"]["uid"])]
+
+        def reasons() -> set[str]:
+            return {event["reason"] for event in managed.api.events(found["metadata"]["uid"])}
+
+        managed.until(lambda: "Scheduled" in reasons(), "the event of the bind")
         left = [name for name in ("kept", "goes") if managed.api.find(pod(name))]
-        return found["spec"]["nodeName"], sorted(set(message)), left
+        return found["spec"]["nodeName"], sorted(reasons()), left
 
     assert ask("longshore") == ask("kube") == ("n2", ["FailedScheduling", "Scheduled"], ["kept"])

@@ -52,7 +52,8 @@ BY_LOAD = list(_by_load())
 
 
 def _spike(most: float, usual: float) -> Load:
-    return lambda before_end: 100 * most if before_end < 60 else usual
+    # The mean is that of whole minutes: of two minutes, one is always among them.
+    return lambda before_end: 100 * most if before_end < 120 else usual
 
 
 @pytest.fixture(scope="module")
