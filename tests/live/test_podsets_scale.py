@@ -36,7 +36,9 @@ async def test_two_hundred_pods_on_a_hundred_nodes(
         before = await reads(here)
         await here.release()
         await here.until_placed(PODS, within=SECONDS)
-        assert 0 < await reads(here) - before < READS
+        # What was read to hold the pods shows that reads are counted at all.
+        assert before > 0
+        assert await reads(here) - before < READS
         assert here.stored_plans() == [here.placed]
         assert max(Counter(here.placed.values()).values()) <= 4
 
