@@ -5,6 +5,7 @@ all: an operation becomes a request in `outbox`, which the driver answers by its
 `Together` are answered here. A wait that only scheduling knows is an `OwnStep`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,12 +40,12 @@ class Running:
     is_over: bool = False
 
 
-class OwnStep:
+class OwnStep(ABC):
     """A wait that neither the driver nor the runner ends, but the part of the engine that it belongs to."""
 
+    @abstractmethod
     def begin(self, running: Running) -> Outcome | None:
         """Return the outcome if it is known already; otherwise call `Runner.answer` later, once."""
-        raise NotImplementedError
 
 
 Step = Ask | OwnStep

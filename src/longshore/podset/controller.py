@@ -107,7 +107,8 @@ class PodSetController(SetsController):
         if (state := self.state_of(pod)) is not None:
             self._admission.apply(state, NotBound(pod.metadata.uid, node))
 
-    def tried(self, pod: Pod) -> None:
+    def attempt_begins(self, pod: Pod) -> None:
+        """Plan or hold the pod again if it lost its entry while a bind that failed kept its room."""
         if (state := self.state_of(pod)) is not None:
             self._admission.apply(state, TriedAgain(pod.metadata.uid))
             if state.needs_planning:

@@ -40,7 +40,7 @@ class PodSetPlanner:
     ) -> Status | Collection[str] | None:
         if not _in_a_set(pod.pod):
             return None
-        self._sets.tried(pod.pod)
+        self._sets.attempt_begins(pod.pod)
         if why := self._sets.why_waits(pod.pod):
             # Its label or its plan has changed since it entered the queue.
             return Status(Code.PENDING, (why,))
